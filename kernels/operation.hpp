@@ -1,5 +1,5 @@
-// What a kernel is told: one rank's view of its communicator's memory, and one all-reduce. Both are plain data that is
-// copied into the kernel's parameters; the protocol that uses them is in kernels/protocol/.
+// What a kernel is told: one rank's view of its communicator's memory, and one all-reduce. Both are plain
+// data that is copied into the kernel's parameters; the protocol that uses them is in kernels/protocol/.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace onehop {
 
-/// Element types that the kernels know. A sum of integers is the same for either sign, so there is one type for both.
+/// Element types that the kernels know. A sum of integers is the same for either sign, so there is one type
+/// for both.
 enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kInteger32, kInteger64 };
 
 constexpr size_t element_size(Element element) {
@@ -39,7 +40,8 @@ struct CommView {
   uint64_t budget_ns = 0;  ///< longest wait for a peer; 0: none
 };
 
-/// One all-reduce (sum). `send` and `receive` hold `count` elements, aligned to the element; they may be equal.
+/// One all-reduce (sum). `send` and `receive` hold `count` elements, aligned to the element; they may be
+/// equal.
 struct Operation {
   const void* send = nullptr;
   void* receive = nullptr;

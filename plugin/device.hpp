@@ -1,7 +1,7 @@
 // The device, as onehop needs it: the one seam between the plugin and CUDA.
 //
-// Two implementations: plugin/cuda/cuda_device.cpp, and the CPU stand-in (test/standin), which comes with the stand-in libnccl and
-// exists for tests and the quickstart. Everything else in plugin/ is the same on both.
+// Two implementations: plugin/cuda/cuda_device.cpp, and the CPU stand-in (test/standin), which comes with the
+// stand-in libnccl and exists for tests and the quickstart. Everything else in plugin/ is the same on both.
 //
 // Unless said otherwise a call works on the calling thread's current device, may be made from any thread, and
 // leaves neither a sticky error nor another current device behind.
@@ -84,14 +84,15 @@ class Device {
   /// As cudaEventRecord and cudaStreamWaitEvent: inside a capture they only add edges to that graph.
   virtual Status record(Event, Stream) = 0;
   virtual Status wait(Stream, Event) = 0;
-  /// The stream is being captured: each replay of the graph waits for what `event` last recorded when the graph
-  /// was launched ...
+  /// The stream is being captured: each replay of the graph waits for what `event` last recorded when the
+  /// graph was launched ...
   virtual Status wait_external(Stream, Event) = 0;
-  /// ... and records `event` when the work captured so far on this stream is done, on a branch of its own that nothing on
-  /// the stream depends on.
+  /// ... and records `event` when the work captured so far on this stream is done, on a branch of its own
+  /// that nothing on the stream depends on.
   virtual Status record_external(Event, Stream) = 0;
 
-  /// Loads every kernel that launch() can start on the current device: loading one inside a collective can deadlock.
+  /// Loads every kernel that launch() can start on the current device: loading one inside a collective can
+  /// deadlock.
   virtual Status load_kernels() = 0;
   /// Enqueues one all-reduce kernel. On the call path: no allocation, no lock.
   virtual Status launch(const CommView&, const Operation&, Stream) = 0;
@@ -99,6 +100,7 @@ class Device {
 
 /// A libnccl image that exports a function of this name (and type) is the stand-in and brings its own device.
 inline constexpr char kStandinDeviceSymbol[] = "onehop_standin_device";
-using StandinDeviceFunction = Device* (*)(uint32_t interface_version);  ///< null: built against another version
+using StandinDeviceFunction =
+    Device* (*)(uint32_t interface_version);  ///< null: built against another version
 
 }  // namespace onehop

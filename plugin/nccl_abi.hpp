@@ -1,8 +1,8 @@
 // The part of NCCL's public C interface that onehop calls or stands in for, written down once.
 //
-// The plugin must build without NCCL's headers and load into jobs with any release from 2.10 on, so it declares
-// what it needs itself. The interface is stable: enumerators are only ever appended. test/unit/nccl_abi_test.cpp compares every
-// value here with the installed nccl.h.
+// The plugin must build without NCCL's headers and load into jobs with any release from 2.10 on, so it
+// declares what it needs itself. The interface is stable: enumerators are only ever appended.
+// test/unit/nccl_abi_test.cpp compares every value here with the installed nccl.h.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct CUstream_st;
 namespace onehop::nccl {
 
 struct OpaqueComm;
-using Comm = OpaqueComm*;  ///< ncclComm_t; never dereferenced
+using Comm = OpaqueComm*;     ///< ncclComm_t; never dereferenced
 using Stream = CUstream_st*;  ///< cudaStream_t
 
 enum Result : int {
@@ -46,8 +46,8 @@ enum RedOp : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4 };
 /// ncclCommShrink's flag that aborts what the parent still has in flight.
 inline constexpr int kShrinkAbort = 0x01;
 
-/// The functions of one libnccl image, called as the image itself would run them (for a patched function: through
-/// its trampoline). A null pointer means that the image has no such function.
+/// The functions of one libnccl image, called as the image itself would run them (for a patched function:
+/// through its trampoline). A null pointer means that the image has no such function.
 struct Functions {
   Result (*AllReduce)(const void* send, void* receive, size_t count, DataType, RedOp, Comm, Stream);
   Result (*AllGather)(const void* send, void* receive, size_t count, DataType, Comm, Stream);

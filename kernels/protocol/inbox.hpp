@@ -4,9 +4,10 @@
 //   | slot 0         | slot 1         | slot 2         | | slot 0 | slot 1 | slot 2 |
 //   | src 0 .. src n | src 0 .. src n | src 0 .. src n | |  (the same, two packs for each pack of payload)
 //
-// Each source has its own region in each slot, so a word has exactly one writer at a time. Offsets come from the capacity
-// agreed at set-up, never from the size of a call: calls of different sizes must find the same place empty.
-// The two kinds of words never share memory: what one kind leaves behind could pass for data, or for a flag, of the other.
+// Each source has its own region in each slot, so a word has exactly one writer at a time. Offsets come from
+// the capacity agreed at set-up, never from the size of a call: calls of different sizes must find the same
+// place empty. The two kinds of words never share memory: what one kind leaves behind could pass for data, or
+// for a flag, of the other.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@
 namespace onehop {
 
 inline constexpr uint32_t kMaxRanks = 8;
-inline constexpr uint32_t kSlots = 3;  ///< see README.md beside this file: why three are enough, and two are not
+inline constexpr uint32_t kSlots =
+    3;  ///< see README.md beside this file: why three are enough, and two are not
 
 /// 16 bytes: the unit of every load and store between GPUs.
 struct alignas(16) Pack {

@@ -1,5 +1,5 @@
-// What a rank remembers between two operations of a communicator. It lives in device memory and is advanced by the kernel, so
-// the replay of a graph needs nothing from the host.
+// What a rank remembers between two operations of a communicator. It lives in device memory and is advanced
+// by the kernel, so the replay of a graph needs nothing from the host.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,11 @@ struct State {
   alignas(128) uint32_t arrivals = 0;  ///< blocks of the running launch that have read `turn`
 };
 
-/// The first turn of a communicator. Epoch 0 is never used: a flag word of fresh, zeroed memory carries flag 0.
-ONEHOP_HD constexpr Turn first_turn() { return Turn{1, 1, 0, 0}; }
+/// The first turn of a communicator. Epoch 0 is never used: a flag word of fresh, zeroed memory carries flag
+/// 0.
+ONEHOP_HD constexpr Turn first_turn() {
+  return Turn{1, 1, 0, 0};
+}
 
 /// Why the kernels of a communicator leave without a result.
 enum class Stop : uint32_t {
@@ -34,8 +37,9 @@ enum class Stop : uint32_t {
   kTimeout = 2,  ///< written by a kernel: a peer's data did not come within the budget
 };
 
-/// Pinned host memory, one per rank: all that the host and a running kernel tell each other. Once `stop` is not kNone the
-/// communicator has failed: kernels that wait leave, and those that follow leave as soon as they would wait.
+/// Pinned host memory, one per rank: all that the host and a running kernel tell each other. Once `stop` is
+/// not kNone the communicator has failed: kernels that wait leave, and those that follow leave as soon as
+/// they would wait.
 struct Control {
   uint32_t stop = 0;          ///< a Stop
   uint32_t missing_rank = 0;  ///< with kTimeout: the rank that was waited for

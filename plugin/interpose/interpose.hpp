@@ -1,7 +1,8 @@
 // Taking over functions of a shared object that is already mapped, and knowing when new objects appear.
 //
-// This folder knows nothing of NCCL. It works in two phases: prepare() decodes, checks and writes trampolines, and may fail with
-// nothing changed; install() then redirects all the functions. A caller either gets every function or leaves the object alone.
+// This folder knows nothing of NCCL. It works in two phases: prepare() decodes, checks and writes
+// trampolines, and may fail with nothing changed; install() then redirects all the functions. A caller either
+// gets every function or leaves the object alone.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace onehop::interpose {
 
-/// A mapped ELF object. A value: it stays readable after the object is gone, but find() must not be called then.
+/// A mapped ELF object. A value: it stays readable after the object is gone, but find() must not be called
+/// then.
 class Image {
  public:
   struct Symbol {
@@ -23,12 +25,15 @@ class Image {
   };
 
   /// The function that this object itself defines and exports under `name` (no other object is searched).
-  /// Reads the object's own dynamic symbol table in memory: legal inside the loader, before the object is relocated.
+  /// Reads the object's own dynamic symbol table in memory: legal inside the loader, before the object is
+  /// relocated.
   Symbol find(const char* name) const;
 
-  const std::string& path() const { return path_; }  ///< as the loader names it; the executable's is its real path
-  uintptr_t base() const { return base_; }           ///< load address (dlpi_addr)
-  uintptr_t begin() const { return begin_; }         ///< first and one-past-last mapped address
+  const std::string& path() const {
+    return path_;
+  }                                           ///< as the loader names it; the executable's is its real path
+  uintptr_t base() const { return base_; }    ///< load address (dlpi_addr)
+  uintptr_t begin() const { return begin_; }  ///< first and one-past-last mapped address
   uintptr_t end() const { return end_; }
 
  private:
@@ -45,7 +50,8 @@ std::vector<Image> images_defining(const char* name);
 struct Hook {
   const char* symbol = nullptr;
   void* replacement = nullptr;
-  void** original = nullptr;  ///< receives the way to the original: the trampoline. Written by install(), before the entry changes
+  void** original = nullptr;  ///< receives the way to the original: the trampoline. Written by install(),
+                              ///< before the entry changes
 };
 
 /// Redirections of some functions of one image: prepared, then installed; never removed.
@@ -55,14 +61,17 @@ class Patch {
   Patch& operator=(Patch&&) noexcept;
   ~Patch();
 
-  /// Decodes the entry of every hooked function that the image has and builds the trampolines. Hooks whose symbol the image
-  /// lacks are left out (their `*original` is not touched). Fails, with nothing changed, on anything unexpected.
+  /// Decodes the entry of every hooked function that the image has and builds the trampolines. Hooks whose
+  /// symbol the image lacks are left out (their `*original` is not touched). Fails, with nothing changed, on
+  /// anything unexpected.
   static Result<Patch> prepare(const Image&, const std::vector<Hook>&);
 
-  /// Redirects all prepared functions; fails (with what was already redirected put back) where the system denies writing code.
+  /// Redirects all prepared functions; fails (with what was already redirected put back) where the system
+  /// denies writing code.
   Status install();
 
-  /// Whether every entry still holds the jump that install() wrote (false when the image was unmapped and the address reused).
+  /// Whether every entry still holds the jump that install() wrote (false when the image was unmapped and the
+  /// address reused).
   bool intact() const;
 
  private:
@@ -71,8 +80,9 @@ class Patch {
   std::unique_ptr<Impl> impl_;
 };
 
-/// From now on calls `changed` (on the thread that runs dlopen or dlclose, inside the loader's lock) each time the set of mapped objects
-/// changed. New objects are mapped, but may not be relocated yet, and their constructors have not run. Once per process.
+/// From now on calls `changed` (on the thread that runs dlopen or dlclose, inside the loader's lock) each
+/// time the set of mapped objects changed. New objects are mapped, but may not be relocated yet, and their
+/// constructors have not run. Once per process.
 Status watch_loader(void (*changed)());
 
 }  // namespace onehop::interpose

@@ -1,0 +1,113 @@
+// Packs to and from the user's buffers, whatever their alignment and length. A buffer is aligned to its
+// element and no more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/protocol/annotate.hpp"
+#include "kernels/protocol/inbox.hpp"
+
+namespace onehop {
+
+/// Unsigned integer that carries the bits of one element.
+template <size_t kBytes>
+struct BitsOf;
+template <>
+struct BitsOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using Type = uint64_t;
+};
+
+/// The elements of one pack, as bits.
+template <size_t kBytes>
+struct Lanes {
+  static constexpr uint32_t kCount = 16 / kBytes;
+  typename BitsOf<kBytes>::Type lane[kCount];
+};
+
+template <size_t kBytes>
+ONEHOP_HD Lanes<kBytes> lanes_of(const Pack& pack) {
+  Lanes<kBytes> lanes;
+  if constexpr (kBytes == 2) {
+    for (int w = 0; w < 4; ++w) {
+      lanes.lane[2 * w] = static_cast<uint16_t>(pack.word[w] & 0xFFFFu);
+      lanes.lane[2 * w + 1] = static_cast<uint16_t>(pack.word[w] >> 16);
+    }
+  } else if constexpr (kBytes == 4) {
+    for (int w = 0; w < 4; ++w) lanes.lane[w] = pack.word[w];
+  } else {
+    for (int w = 0; w < 2; ++w)
+      lanes.lane[w] = pack.word[2 * w] | (static_cast<uint64_t>(pack.word[2 * w + 1]) << 32);
+  }
+  return lanes;
+}
+
+template <size_t kBytes>
+ONEHOP_HD Pack pack_of(const Lanes<kBytes>& lanes) {
+  Pack pack;
+  if constexpr (kBytes == 2) {
+    for (int w = 0; w < 4; ++w)
+      pack.word[w] = lanes.lane[2 * w] | (static_cast<uint32_t>(lanes.lane[2 * w + 1]) << 16);
+  } else if constexpr (kBytes == 4) {
+    for (int w = 0; w < 4; ++w) pack.word[w] = lanes.lane[w];
+  } else {
+    for (int w = 0; w < 2; ++w) {
+      pack.word[2 * w] = static_cast<uint32_t>(lanes.lane[w]);
+      pack.word[2 * w + 1] = static_cast<uint32_t>(lanes.lane[w] >> 32);
+    }
+  }
+  return pack;
+}
+
+/// A buffer of `count` elements of kBytes bytes, seen as packs. The last pack may be partial: it reads as
+/// padded with zeros, and only its elements are written.
+template <size_t kBytes, class Byte>
+class Payload {
+ public:
+  using Bits = typename BitsOf<kBytes>::Type;
+  static constexpr size_t kLanes = Lanes<kBytes>::kCount;
+
+  ONEHOP_HD Payload(Byte* base, size_t count)
+      : base_(base), count_(count), wide_(reinterpret_cast<uintptr_t>(base) % sizeof(Pack) == 0) {}
+
+  ONEHOP_HD static constexpr uint32_t packs(size_t count) {
+    return static_cast<uint32_t>((count + kLanes - 1) / kLanes);
+  }
+
+  ONEHOP_HD Pack load(uint32_t index) const {
+    const size_t first = size_t{index} * kLanes;
+    if (wide_ && first + kLanes <= count_) return reinterpret_cast<const Pack*>(base_)[index];
+    const Bits* elements = reinterpret_cast<const Bits*>(base_);
+    Lanes<kBytes> lanes{};
+    for (size_t i = 0; i < kLanes; ++i)
+      if (first + i < count_) lanes.lane[i] = elements[first + i];
+    return pack_of<kBytes>(lanes);
+  }
+
+  ONEHOP_HD void store(uint32_t index, const Pack& pack) const {
+    const size_t first = size_t{index} * kLanes;
+    if (wide_ && first + kLanes <= count_) {
+      reinterpret_cast<Pack*>(base_)[index] = pack;
+      return;
+    }
+    Bits* elements = reinterpret_cast<Bits*>(base_);
+    const Lanes<kBytes> lanes = lanes_of<kBytes>(pack);
+    for (size_t i = 0; i < kLanes; ++i)
+      if (first + i < count_) elements[first + i] = lanes.lane[i];
+  }
+
+ private:
+  Byte* base_;
+  size_t count_;
+  bool wide_;
+};
+
+}  // namespace onehop

@@ -1,0 +1,73 @@
+// Words that prove by themselves that they arrived. Because each does, no two stores to an inbox need to
+// arrive in order: no fence, no flag behind the data, no barrier. See README.md, "Words".
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/protocol/annotate.hpp"
+#include "kernels/protocol/inbox.hpp"
+
+namespace onehop {
+
+/// Sentinel words, for floating-point types of 2 and 4 bytes: an empty word holds all ones, and a sender
+/// never sends all ones.
+///
+/// A word is 4 bytes: one fp32, or two fp16 or bf16. All ones is a NaN (or two) in each of these types, and
+/// so is kOtherNan, which is sent in its place: a NaN stays a NaN, and every other value arrives bit for bit.
+struct SentinelWords {
+  static constexpr WordKind kKind = WordKind::kSentinel;
+  static constexpr uint32_t kPacks = InboxLayout::expansion(kKind);
+  static constexpr uint32_t kEmpty = 0xFFFFFFFFu;
+  static constexpr uint32_t kOtherNan = 0xFFFFFFFEu;
+
+  struct Line {
+    Pack pack[kPacks];
+  };
+
+  /// What the receivers will see of this payload. The sender must also use this form in its own sum, else
+  /// ranks could differ in the bits of a NaN.
+  ONEHOP_HD static Pack sendable(Pack payload) {
+    for (uint32_t& word : payload.word) word = word == kEmpty ? kOtherNan : word;
+    return payload;
+  }
+
+  ONEHOP_HD static Line encode(const Pack& sendable_payload, uint32_t /*epoch*/) {
+    return {{sendable_payload}};
+  }
+
+  ONEHOP_HD static bool arrived(const Line& line, uint32_t /*epoch*/) {
+    const Pack& p = line.pack[0];
+    return (p.word[0] != kEmpty) & (p.word[1] != kEmpty) & (p.word[2] != kEmpty) & (p.word[3] != kEmpty);
+  }
+
+  ONEHOP_HD static Pack decode(const Line& line) { return line.pack[0]; }
+};
+
+/// Flag words, for every type: 8 bytes, 4 of data and the low 32 bits of the epoch. A word has arrived when
+/// its flag is the epoch of the running operation. Relies on one property of the fabric: an aligned store of
+/// 8 bytes is seen whole or not at all.
+struct FlagWords {
+  static constexpr WordKind kKind = WordKind::kFlag;
+  static constexpr uint32_t kPacks = InboxLayout::expansion(kKind);
+
+  struct Line {
+    Pack pack[kPacks];
+  };
+
+  ONEHOP_HD static Pack sendable(const Pack& payload) { return payload; }
+
+  ONEHOP_HD static Line encode(const Pack& p, uint32_t epoch) {
+    return {{{{p.word[0], epoch, p.word[1], epoch}}, {{p.word[2], epoch, p.word[3], epoch}}}};
+  }
+
+  ONEHOP_HD static bool arrived(const Line& line, uint32_t epoch) {
+    const Pack &a = line.pack[0], &b = line.pack[1];
+    return (a.word[1] == epoch) & (a.word[3] == epoch) & (b.word[1] == epoch) & (b.word[3] == epoch);
+  }
+
+  ONEHOP_HD static Pack decode(const Line& line) {
+    return {{line.pack[0].word[0], line.pack[0].word[2], line.pack[1].word[0], line.pack[1].word[2]}};
+  }
+};
+
+}  // namespace onehop
