@@ -58,7 +58,6 @@ struct Functions {
   Result (*CommDestroy)(Comm);
   Result (*CommAbort)(Comm);
   Result (*CommRevoke)(Comm, int flags);
-  Result (*CommSplit)(Comm, int color, int key, Comm* child, void* config);
   Result (*CommShrink)(Comm, int* exclude, int exclude_count, Comm* child, void* config, int flags);
   Result (*CommGetAsyncError)(Comm, Result*);
   Result (*CommCount)(Comm, int*);

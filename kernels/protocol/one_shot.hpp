@@ -32,6 +32,9 @@ ONEHOP_HD void one_shot(Mem& memory, const Group& group, const CommView& comm, c
   const Input input(static_cast<const unsigned char*>(operation.send), operation.count);
   const Output output(static_cast<unsigned char*>(operation.receive), operation.count);
   const uint32_t packs = Input::packs(operation.count);
+  // Nothing to send means nothing to wait for, and a rank that waits for nobody could run any number of
+  // operations ahead. So an empty operation has no turn.
+  if (packs == 0) return;
   const uint32_t stride = group.workers();
   const bool works = group.is_worker() && group.worker() < packs;
 

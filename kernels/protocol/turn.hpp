@@ -77,8 +77,8 @@ ONEHOP_HD void clear_previous(Memory& memory, const Group& group, const CommView
   // Flag words are not emptied: an old flag is not the epoch. But 3 * 2^32 operations later it would be,
   // where no operation in between was long enough to write over it. So each operation renews one pack per
   // source, in rotation: no flag gets older than kSlots * capacity operations.
-  const uint32_t source = group.worker();
-  if (source < comm.ranks && source != comm.rank) {
+  for (uint32_t source = group.worker(); source < comm.ranks; source += group.workers()) {
+    if (source == comm.rank) continue;
     Pack* line = reinterpret_cast<Pack*>(inbox) + comm.layout.region(WordKind::kFlag, slot, source) +
                  size_t{turn.sweep} * InboxLayout::expansion(WordKind::kFlag);
     const Pack renewed = {{0, turn.epoch, 0, turn.epoch}};

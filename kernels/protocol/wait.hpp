@@ -23,7 +23,7 @@ class Patience {
     if (memory.stop(comm.control) != Stop::kNone) return true;
     if (comm.budget_ns == 0) return false;
     const uint64_t now = memory.now_ns();
-    if (looks_ == kLooksPerCheck) since_ = now;
+    if (since_ == 0) since_ = now;  // not by `looks_`, which wraps within the default budget
     if (now - since_ < comm.budget_ns) return false;
     memory.report(comm.control, Stop::kTimeout, rank);
     return true;

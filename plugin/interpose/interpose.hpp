@@ -22,6 +22,7 @@ class Image {
   struct Symbol {
     unsigned char* address = nullptr;  ///< null: not defined here
     size_t size = 0;                   ///< bytes, as the symbol table says; 0 if it does not
+    bool resolver = false;  ///< an IFUNC: `address` chooses the function, so it cannot be taken over
   };
 
   /// The function that this object itself defines and exports under `name` (no other object is searched).

@@ -1,0 +1,63 @@
+/* The public C interface of onehop, for tools and tests. A job needs none of it.
+ *
+ * The plugin is loaded by NCCL, not linked; find these functions with dlsym on a handle from
+ * dlopen("libnccl-net-onehop.so", RTLD_NOLOAD | RTLD_NOW). All may be called from any thread. */
+#ifndef ONEHOP_ONEHOP_H
+#define ONEHOP_ONEHOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ONEHOP_VERSION "0.1.0"
+
+#define ONEHOP_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ncclComm;
+
+/* The version of the loaded plugin, such as "0.1.0". */
+ONEHOP_API const char* onehopVersion(void);
+
+enum onehopState {
+  onehopUnknown = 0,  /* no all-reduce was called on this communicator yet, or it is not one of a patched libnccl */
+  onehopOn = 1,       /* eligible calls are taken */
+  onehopOff = 2,      /* every call goes to NCCL */
+  onehopFailed = 3,   /* aborted, or a peer's data did not come within ONEHOP_TIMEOUT_S */
+};
+
+typedef struct {
+  enum onehopState state;
+  char reason[256];    /* why it is off or failed, else empty */
+  uint64_t max_bytes;  /* largest call that is taken, 0 unless it is on */
+  uint64_t taken;      /* calls served by onehop */
+  uint64_t passed;     /* calls passed to NCCL */
+} onehopCommStatus;
+
+/* What onehop decided for a communicator, and what it did. Returns 0, or -1 if an argument is null. */
+ONEHOP_API int onehopGetCommStatus(struct ncclComm* comm, onehopCommStatus* status);
+
+typedef struct {
+  uint32_t images;     /* libnccl images whose functions are taken over */
+  uint64_t seen;       /* ncclAllReduce calls that reached onehop, in this process */
+  uint64_t taken;      /* of these, calls served by onehop */
+  uint64_t passed;     /* of these, calls passed to NCCL */
+  uint64_t communicators_on;
+  uint64_t communicators_off;
+} onehopStatistics;
+
+/* Sums over the process, since the plugin was loaded. Returns 0, or -1 if the argument is null. */
+ONEHOP_API int onehopGetStatistics(onehopStatistics* statistics);
+
+/* From now on take (1) or pass (0) the eligible calls of a communicator that is on. Collective: every rank of the
+ * communicator must call it at the same place between its calls, else the job hangs. Returns 0, or -1 if the
+ * communicator is not on. */
+ONEHOP_API int onehopEnable(struct ncclComm* comm, int enable);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

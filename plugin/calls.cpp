@@ -1,0 +1,148 @@
+#include "plugin/calls.hpp"
+
+#include <algorithm>
+
+#include "plugin/communicator.hpp"
+#include "plugin/globals.hpp"
+#include "plugin/setup/set_up.hpp"
+
+namespace onehop::calls {
+namespace {
+
+nccl::Result pass(Image& image, const Call& call, Statistics& statistics, Pass why) {
+  statistics.count_passed(call.bytes(), why);
+  return image.original.AllReduce(call.send, call.receive, call.facts.count, call.facts.type, call.facts.op,
+                                  call.comm, call.stream);
+}
+
+/// Whether NCCL must see this call whatever the communicator: it would return an error, or do nothing.
+bool is_for_nccl(const Call& call) {
+  return call.comm == nullptr || call.send == nullptr || call.receive == nullptr ||
+         bytes_of(call.facts.type) == 0 || globals().forked.load(std::memory_order_relaxed);
+}
+
+Decision decide_for(const Communicator& comm, const Call& call) {
+  if (!comm.on() || comm.closed()) return {{}, Pass::kDeclined};
+  if (!comm.takes()) return {{}, Pass::kSwitchedOff};
+  // After an abort NCCL itself knows what to return.
+  if (comm.stopped() == Stop::kAbort) return {{}, Pass::kDeclined};
+  return decide(call.facts, comm.plan());
+}
+
+nccl::Result launch(Communicator& comm, const Call& call, Element element) {
+  if (comm.stopped() == Stop::kTimeout) return nccl::kRemoteError;
+  comm.statistics().count_taken(call.bytes());
+  return comm.run({call.send, call.receive, call.facts.count, element}, call.stream);
+}
+
+/// A call on a communicator that is set up, outside any group.
+nccl::Result perform(Image& image, Communicator& comm, const Call& call) {
+  const Decision decision = decide_for(comm, call);
+  if (!decision.element) return pass(image, call, comm.statistics(), decision.pass);
+  return launch(comm, call, *decision.element);
+}
+
+/// The first error wins; ncclInProgress is none.
+void keep_error(nccl::Result& kept, nccl::Result result) {
+  const bool kept_is_error = kept != nccl::kSuccess && kept != nccl::kInProgress;
+  if (!kept_is_error && result != nccl::kSuccess) kept = result;
+}
+
+/// The calls of a group whose communicators were set up before it. They go ahead of the group's other work,
+/// as NCCL too puts collectives before sends and receives: behind a send whose receiver waits for this
+/// collective they would hang.
+nccl::Result launch_decided(Image& image, const Group& group) {
+  nccl::Result result = nccl::kSuccess;
+  for (const auto& [call, decided] : group.queued) {
+    if (!decided) continue;
+    Communicator* comm = globals().registry.find(call.comm);
+    if (comm == nullptr)
+      keep_error(result, pass(image, call, globals().elsewhere, Pass::kNotInspected));
+    else
+      keep_error(result, perform(image, *comm, call));
+  }
+  return result;
+}
+
+/// The calls of a group on communicators that were not set up: only now, outside the group, can the ranks
+/// talk.
+nccl::Result set_up_and_perform(Image& image, const Group& group) {
+  std::vector<nccl::Comm> comms;
+  for (const auto& [call, decided] : group.queued)
+    if (!decided && std::find(comms.begin(), comms.end(), call.comm) == comms.end())
+      comms.push_back(call.comm);
+  if (comms.empty()) return nccl::kSuccess;
+  nccl::Result result = set_up(image, comms);
+  if (result != nccl::kSuccess) return result;
+
+  result = image.original.GroupStart();
+  if (result != nccl::kSuccess) return result;
+  for (const auto& [call, decided] : group.queued) {
+    if (decided) continue;
+    Communicator* comm = globals().registry.find(call.comm);
+    if (comm == nullptr)
+      keep_error(result, pass(image, call, globals().elsewhere, Pass::kNotInspected));
+    else
+      keep_error(result, perform(image, *comm, call));
+  }
+  keep_error(result, image.original.GroupEnd());
+  return result;
+}
+
+}  // namespace
+
+nccl::Result all_reduce(Image& image, const Call& call) {
+  if (is_for_nccl(call)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+
+  Group& group = group_of(image);
+  Communicator* comm = globals().registry.find(call.comm);
+  if (comm == nullptr) {
+    if (!starts_set_up(call.facts)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+    if (group.depth > 0) {
+      group.queued.push_back({call, false});
+      return nccl::kSuccess;
+    }
+    const nccl::Comm comms[] = {call.comm};
+    const nccl::Result result = set_up(image, comms);
+    if (result != nccl::kSuccess) return result;
+    comm = globals().registry.find(call.comm);
+    if (comm == nullptr) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+  }
+  if (group.depth == 0) return perform(image, *comm, call);
+
+  const Decision decision = decide_for(*comm, call);
+  if (!decision.element) return pass(image, call, comm->statistics(), decision.pass);
+  group.queued.push_back({call, true});
+  return nccl::kSuccess;
+}
+
+nccl::Result group_start(Image& image) {
+  const nccl::Result result = image.original.GroupStart();
+  if (result == nccl::kSuccess) ++group_of(image).depth;
+  return result;
+}
+
+nccl::Result group_end(Image& image) {
+  Group& group = group_of(image);
+  // An end without a start that was seen: the hooks came while a group was open, or NCCL is about to
+  // complain.
+  if (group.depth == 0) return image.original.GroupEnd();
+  if (--group.depth > 0 || group.queued.empty()) return image.original.GroupEnd();
+
+  nccl::Result result = launch_decided(image, group);
+  keep_error(result, image.original.GroupEnd());
+  if (result == nccl::kSuccess || result == nccl::kInProgress) {
+    const nccl::Result late = set_up_and_perform(image, group);
+    keep_error(result, late);
+  }
+  group.queued.clear();
+  return result;
+}
+
+nccl::Result group_simulate_end(Image& image, void* info) {
+  Group& group = group_of(image);
+  if (group.depth > 0 && --group.depth == 0) group.queued.clear();
+  return image.original.GroupSimulateEnd(info);
+}
+
+}  // namespace onehop::calls

@@ -1,0 +1,80 @@
+#include "plugin/communicator.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "plugin/device_scope.hpp"
+#include "plugin/globals.hpp"
+#include "plugin/log.hpp"
+
+namespace onehop {
+
+Communicator::Communicator(Device& device, int device_index, Plan plan, std::unique_ptr<Staging> staging,
+                           std::unique_ptr<Order> order)
+    : device_(&device),
+      device_index_(device_index),
+      plan_(plan),
+      staging_(std::move(staging)),
+      order_(std::move(order)) {
+  globals().staging_bytes += staging_->bytes();
+}
+
+Communicator::~Communicator() {
+  if (!on()) return;
+  const CurrentDevice scope(*device_, device_index_);
+  const RelaxedCapture relaxed(*device_);
+  globals().staging_bytes -= staging_->bytes();
+  order_.reset();
+  staging_.reset();
+}
+
+void Communicator::close(std::string reason) {
+  log::debug("communicator closed: {}", reason);
+  closed_.store(true, std::memory_order_release);
+}
+
+Stop Communicator::stopped() const {
+  if (!on()) return Stop::kNone;
+  // Acquire, paired with the release of the kernel's report(): the missing rank is there when the stop word
+  // is.
+  return static_cast<Stop>(std::atomic_ref(staging_->view().control->stop).load(std::memory_order_acquire));
+}
+
+uint32_t Communicator::missing_rank() const {
+  return std::atomic_ref(staging_->view().control->missing_rank).load(std::memory_order_relaxed);
+}
+
+void Communicator::abort() {
+  if (!on()) return;
+  // A reason that is already there stays.
+  uint32_t none = static_cast<uint32_t>(Stop::kNone);
+  std::atomic_ref(staging_->view().control->stop)
+      .compare_exchange_strong(none, static_cast<uint32_t>(Stop::kAbort), std::memory_order_release,
+                               std::memory_order_relaxed);
+}
+
+nccl::Result Communicator::run(const Operation& operation, Stream stream) {
+  const CurrentDevice scope(*device_, device_index_);
+  const Result<Capture> capture = device_->capture(stream);
+  Status status = capture ? Status{} : Status{capture.error()};
+  if (status) status = order_->before(stream, *capture);
+  if (status) status = device_->launch(staging_->view(), operation, stream);
+  if (status) status = order_->after(stream, *capture);
+  if (status) return nccl::kSuccess;
+  // No way back to NCCL from here: peers may already be waiting in their kernels.
+  log::error("an all-reduce could not be enqueued: {}", status.reason());
+  return nccl::kUnhandledCudaError;
+}
+
+void Communicator::drain() {
+  if (!on()) return;
+  const CurrentDevice scope(*device_, device_index_);
+  const RelaxedCapture relaxed(*device_);
+  while (stopped() == Stop::kNone) {
+    const Result<bool> idle = order_->idle();
+    if (!idle || *idle) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+}  // namespace onehop

@@ -1,0 +1,67 @@
+// What onehop holds for one NCCL communicator: on with a plan, or off with a reason.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "kernels/operation.hpp"
+#include "plugin/device.hpp"
+#include "plugin/nccl_abi.hpp"
+#include "plugin/order.hpp"
+#include "plugin/plan.hpp"
+#include "plugin/staging/staging.hpp"
+#include "plugin/statistics.hpp"
+
+namespace onehop {
+
+class Communicator {
+ public:
+  /// Off.
+  explicit Communicator(std::string reason) : reason_(std::move(reason)) {}
+  /// On. `staging` holds the memory that the kernels use.
+  Communicator(Device&, int device_index, Plan, std::unique_ptr<Staging>, std::unique_ptr<Order>);
+
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator();
+
+  bool on() const { return staging_ != nullptr; }
+  const std::string& reason() const { return reason_; }
+  const Plan& plan() const { return plan_; }
+  Statistics& statistics() { return statistics_; }
+  const Statistics& statistics() const { return statistics_; }
+
+  /// The user's switch (onehopEnable).
+  void switch_to(bool take) { takes_.store(take, std::memory_order_relaxed); }
+  bool takes() const { return takes_.load(std::memory_order_relaxed); }
+
+  /// Ends the taking of calls, for good; what is in flight goes on (ncclCommFinalize).
+  void close(std::string reason);
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+
+  /// Why waiting kernels leave, if they must. Any thread.
+  Stop stopped() const;
+  /// The rank whose data did not come, after Stop::kTimeout.
+  uint32_t missing_rank() const;
+  /// Makes waiting kernels leave and every later call fail. Any thread; never waits.
+  void abort();
+
+  /// Enqueues one all-reduce. On the call path. The caller has decided that this communicator takes it.
+  nccl::Result run(const Operation&, Stream);
+
+  /// Waits until what was enqueued is done, or the communicator is stopped.
+  void drain();
+
+ private:
+  const std::string reason_;
+  Device* device_ = nullptr;
+  int device_index_ = -1;
+  Plan plan_;
+  std::unique_ptr<Staging> staging_;
+  std::unique_ptr<Order> order_;
+  Statistics statistics_;
+  std::atomic<bool> takes_{true}, closed_{false};
+};
+
+}  // namespace onehop

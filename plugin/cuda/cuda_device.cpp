@@ -1,0 +1,217 @@
+#include "plugin/cuda/cuda_device.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/cuda/launch.hpp"
+
+namespace onehop {
+namespace {
+
+/// A failed call as an Error. Clears the runtime's last error, so that none of onehop's is left to be found
+/// by a later check.
+Error error_of(const char* what, cudaError_t error) {
+  (void)cudaGetLastError();
+  return {std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")"};
+}
+
+Status status_of(const char* what, cudaError_t error) {
+  if (error == cudaSuccess) [[likely]]
+    return {};
+  return error_of(what, error);
+}
+
+/// Memory is handed to other processes in whole allocations of this size: the driver maps at least so much,
+/// and must not find somebody else's memory in it.
+constexpr size_t kGranule = 2 << 20;
+
+class CudaDevice final : public Device {
+ public:
+  Result<int> current() override {
+    int device = -1;
+    const cudaError_t error = cudaGetDevice(&device);
+    if (error != cudaSuccess) return error_of("cudaGetDevice", error);
+    return device;
+  }
+  Status set_current(int device) override { return status_of("cudaSetDevice", cudaSetDevice(device)); }
+
+  Result<DeviceIdentity> identity() override {
+    const Result<int> device = current();
+    if (!device) return device.error();
+    cudaDeviceProp properties;
+    cudaError_t error = cudaGetDeviceProperties(&properties, *device);
+    if (error != cudaSuccess) return error_of("cudaGetDeviceProperties", error);
+    DeviceIdentity identity;
+    static_assert(sizeof(properties.uuid) == sizeof(identity.uuid));
+    std::memcpy(identity.uuid.data(), &properties.uuid, sizeof(properties.uuid));
+    std::snprintf(identity.pci.data(), identity.pci.size(), "%04x:%02x:%02x.0",
+                  static_cast<unsigned>(properties.pciDomainID), static_cast<unsigned>(properties.pciBusID),
+                  static_cast<unsigned>(properties.pciDeviceID));
+    return identity;
+  }
+
+  Result<size_t> free_memory() override {
+    size_t free = 0, total = 0;
+    const cudaError_t error = cudaMemGetInfo(&free, &total);
+    if (error != cudaSuccess) return error_of("cudaMemGetInfo", error);
+    return free;
+  }
+
+  Result<void*> allocate(size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, (bytes + kGranule - 1) / kGranule * kGranule);
+    if (error != cudaSuccess) return error_of("cudaMalloc", error);
+    return memory;
+  }
+  void release(void* memory) override { ignore(cudaFree(memory)); }
+
+  Result<MemoryHandle> export_memory(void* memory) override {
+    MemoryHandle handle;
+    cudaIpcMemHandle_t ipc;
+    static_assert(sizeof(ipc) == sizeof(handle.bytes));
+    const cudaError_t error = cudaIpcGetMemHandle(&ipc, memory);
+    if (error != cudaSuccess) return error_of("cudaIpcGetMemHandle", error);
+    std::memcpy(handle.bytes.data(), &ipc, sizeof(ipc));
+    return handle;
+  }
+  Result<void*> import_memory(const MemoryHandle& handle) override {
+    cudaIpcMemHandle_t ipc;
+    std::memcpy(&ipc, handle.bytes.data(), sizeof(ipc));
+    void* memory = nullptr;
+    const cudaError_t error = cudaIpcOpenMemHandle(&memory, ipc, cudaIpcMemLazyEnablePeerAccess);
+    if (error != cudaSuccess) return error_of("cudaIpcOpenMemHandle", error);
+    return memory;
+  }
+  void unmap_memory(void* imported) override { ignore(cudaIpcCloseMemHandle(imported)); }
+
+  Status enable_peer(int peer) override {
+    const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      (void)cudaGetLastError();
+      return {};
+    }
+    return status_of("cudaDeviceEnablePeerAccess", error);
+  }
+
+  Result<void*> allocate_pinned(size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+    if (error != cudaSuccess) return error_of("cudaHostAlloc", error);
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void release_pinned(void* memory) override { ignore(cudaFreeHost(memory)); }
+
+  Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    return status_of("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
+  Status fill(void* to, unsigned char byte, size_t bytes, Stream stream) override {
+    return status_of("cudaMemsetAsync", cudaMemsetAsync(to, byte, bytes, stream));
+  }
+
+  Result<Stream> create_stream() override {
+    Stream stream = nullptr;
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) return error_of("cudaStreamCreateWithFlags", error);
+    return stream;
+  }
+  void destroy_stream(Stream stream) override { ignore(cudaStreamDestroy(stream)); }
+  Result<bool> finished(Stream stream) override { return finished("a stream", cudaStreamQuery(stream)); }
+  uint64_t stream_id(Stream stream) override {
+    unsigned long long id = 0;
+    ignore(cudaStreamGetId(stream, &id));
+    return id;
+  }
+
+  Result<Capture> capture(Stream stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    const cudaError_t error = capture_info(stream, &status, &id, nullptr, nullptr, nullptr);
+    // The legacy default stream must not be asked while another stream is captured; it is not captured
+    // itself.
+    if (error == cudaErrorStreamCaptureImplicit) {
+      (void)cudaGetLastError();
+      return Capture{};
+    }
+    if (error != cudaSuccess) return error_of("cudaStreamGetCaptureInfo", error);
+    if (status == cudaStreamCaptureStatusActive) return Capture{true, id};
+    return Capture{};
+  }
+  int exchange_capture_mode(int mode) override {
+    auto exchanged = static_cast<cudaStreamCaptureMode>(mode);
+    ignore(cudaThreadExchangeStreamCaptureMode(&exchanged));
+    return exchanged;
+  }
+
+  Result<Event> create_event() override {
+    Event event = nullptr;
+    const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (error != cudaSuccess) return error_of("cudaEventCreateWithFlags", error);
+    return event;
+  }
+  void destroy_event(Event event) override { ignore(cudaEventDestroy(event)); }
+  Result<bool> finished(Event event) override { return finished("an event", cudaEventQuery(event)); }
+  Status record(Event event, Stream stream) override {
+    return status_of("cudaEventRecord", cudaEventRecord(event, stream));
+  }
+  Status wait(Stream stream, Event event) override {
+    return status_of("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
+  }
+  Status wait_external(Stream stream, Event event) override {
+    return status_of("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, cudaEventWaitExternal));
+  }
+  Status record_external(Event event, Stream stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* dependencies = nullptr;
+    size_t count = 0;
+    cudaError_t error = capture_info(stream, &status, nullptr, &graph, &dependencies, &count);
+    if (error == cudaSuccess && status != cudaStreamCaptureStatusActive)
+      error = cudaErrorStreamCaptureInvalidated;
+    if (error != cudaSuccess) return error_of("cudaStreamGetCaptureInfo", error);
+    cudaGraphNode_t node = nullptr;
+    return status_of("cudaGraphAddEventRecordNode",
+                     cudaGraphAddEventRecordNode(&node, graph, dependencies, count, event));
+  }
+
+  Status load_kernels() override { return status_of("loading the kernels", load_cuda_kernels()); }
+  Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
+    const auto packs = static_cast<uint32_t>(
+        (operation.count * element_size(operation.element) + sizeof(Pack) - 1) / sizeof(Pack));
+    return status_of("launching a kernel", launch_one_shot(comm, operation, geometry_for(packs), stream));
+  }
+
+ private:
+  static void ignore(cudaError_t error) {
+    if (error != cudaSuccess) (void)cudaGetLastError();
+  }
+
+  static Result<bool> finished(const char* what, cudaError_t error) {
+    if (error == cudaSuccess) return true;
+    if (error == cudaErrorNotReady) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    return error_of(what, error);
+  }
+
+  static cudaError_t capture_info(Stream stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                  cudaGraph_t* graph, const cudaGraphNode_t** dependencies, size_t* count) {
+#if CUDART_VERSION >= 13000
+    return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, nullptr, count);
+#else
+    return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
+#endif
+  }
+};
+
+}  // namespace
+
+Device* cuda_device() {
+  static CudaDevice& device = *new CudaDevice;
+  return &device;
+}
+
+}  // namespace onehop

@@ -1,0 +1,41 @@
+// All global state of the plugin, in one place. Made when the plugin is loaded and never destroyed: calls may
+// come in until the process is gone.
+//
+// Beside it there are only: the logger (log.cpp), the thread's group (group.cpp), the loader's callback
+// (interpose/loader_watch.cpp) and the CUDA device (cuda/cuda_device.cpp), which has no state.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugin/images.hpp"
+#include "plugin/registry.hpp"
+#include "plugin/settings.hpp"
+#include "plugin/statistics.hpp"
+
+namespace onehop {
+
+struct Globals {
+  Globals();
+
+  const SettingsReport report;  ///< read once, in the constructor
+  const Settings& settings = report.settings;
+  uint64_t process =
+      0;              ///< random identity of this process: two ranks with the same one share an address space
+  Images images;      ///< changed by Images::scan()
+  Registry registry;  ///< changed by set-up and destruction of communicators
+  Statistics elsewhere;                    ///< calls on communicators that the registry does not know
+  Statistics gone;                         ///< sums of communicators that were destroyed
+  std::atomic<bool> forked{false};         ///< in a forked child: everything goes to NCCL
+  std::atomic<uint64_t> staging_bytes{0};  ///< staging memory of this process, of all communicators
+  std::atomic<uint64_t> communicators_on{0}, communicators_off{0};  ///< decided so far
+};
+
+Globals& globals();
+
+/// Staging memory of one process.
+inline constexpr uint64_t kProcessStagingBudget = 256 << 20;
+
+}  // namespace onehop

@@ -1,0 +1,37 @@
+// ncclGroupStart/End as onehop sees them. NCCL's own depth is hidden in a thread-local variable, so onehop
+// keeps one beside it.
+#pragma once
+
+#include <vector>
+
+#include "plugin/images.hpp"
+#include "plugin/plan.hpp"
+
+namespace onehop {
+
+/// One ncclAllReduce as it came in.
+struct Call {
+  const void* send;
+  void* receive;
+  SharedFacts facts;
+  nccl::Comm comm;
+  nccl::Stream stream;
+
+  uint64_t bytes() const { return facts.count * bytes_of(facts.type); }
+};
+
+/// The calling thread's group on one image.
+struct Group {
+  struct Queued {
+    Call call;
+    bool decided;  ///< the communicator was set up and takes the call; else it is set up at the end of the
+                   ///< group
+  };
+
+  int depth = 0;               ///< open ncclGroupStarts that onehop has seen
+  std::vector<Queued> queued;  ///< calls that wait for the outermost end; keeps its capacity
+};
+
+Group& group_of(const Image&);
+
+}  // namespace onehop

@@ -1,0 +1,49 @@
+#include "plugin/order.hpp"
+
+namespace onehop {
+
+Order::~Order() {
+  if (device_ == nullptr) return;
+  if (done_ != nullptr) device_->destroy_event(done_);
+  if (captured_done_ != nullptr) device_->destroy_event(captured_done_);
+}
+
+Status Order::open(Device& device, bool mixes) {
+  device_ = &device;
+  mixes_ = mixes;
+  for (Event* event : {&done_, &captured_done_}) {
+    Result<Event> made = device.create_event();
+    if (!made) return made.error();
+    *event = *made;
+  }
+  return {};
+}
+
+Status Order::before(Stream stream, const Capture& capture) {
+  if (!capture.active) {
+    const bool follows = !any_captured_ && device_->stream_id(stream) == stream_;
+    return !any_ || follows ? Status{} : device_->wait(stream, done_);
+  }
+  if (capture.id != capture_) return mixes_ ? device_->wait_external(stream, done_) : Status{};
+  return device_->stream_id(stream) == capture_stream_ ? Status{} : device_->wait(stream, captured_done_);
+}
+
+Status Order::after(Stream stream, const Capture& capture) {
+  if (!capture.active) {
+    any_ = true;
+    stream_ = device_->stream_id(stream);
+    return device_->record(done_, stream);
+  }
+  capture_ = capture.id;
+  capture_stream_ = device_->stream_id(stream);
+  if (Status recorded = device_->record(captured_done_, stream); !recorded || !mixes_) return recorded;
+  any_ = any_captured_ = true;
+  return device_->record_external(done_, stream);
+}
+
+Result<bool> Order::idle() {
+  if (!any_) return true;
+  return device_->finished(done_);
+}
+
+}  // namespace onehop

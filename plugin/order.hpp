@@ -1,0 +1,50 @@
+// Keeps the operations of one communicator one after another, whatever streams they use, as NCCL does.
+#pragma once
+
+#include <cstdint>
+
+#include "plugin/device.hpp"
+
+namespace onehop {
+
+/// Around each operation: before(), the launch, after(). Enqueues only; the host never waits here.
+///
+/// Three kinds of neighbours, each with the cheapest link that holds:
+/// * eager after eager: the stream itself; where the stream changed, the event that after() records every
+/// time. (Recording only when the stream
+///   changes would need the old stream, which the user may have destroyed.)
+/// * captured after captured, in one capture: the stream itself, or an edge where the stream changed.
+/// * across launches (a graph beside another graph, or beside eager calls): an external event. The first
+/// operation of a
+///   capture waits for it once; every operation records it on a branch of its own, so the stream's path gets
+///   no extra node. A wait issued after a graph was launched waits for the last of that graph's records.
+class Order {
+ public:
+  Order() = default;
+  Order(const Order&) = delete;
+  Order& operator=(const Order&) = delete;
+  ~Order();
+
+  /// `mixes`: graphs of this communicator may run beside eager calls or other graphs
+  /// (NCCL_GRAPH_MIXING_SUPPORT).
+  Status open(Device&, bool mixes);
+
+  Status before(Stream, const Capture&);
+  Status after(Stream, const Capture&);
+
+  /// True when everything recorded so far is done.
+  Result<bool> idle();
+
+ private:
+  Device* device_ = nullptr;
+  Event done_ = nullptr;           ///< the latest operation, of any launch
+  Event captured_done_ = nullptr;  ///< the latest operation of the current capture; only ever an edge
+  bool mixes_ = true;
+  bool any_ = false;             ///< done_ was recorded
+  bool any_captured_ = false;    ///< a graph that records done_ may be launched at any time
+  uint64_t stream_ = 0;          ///< of the latest eager operation
+  uint64_t capture_ = 0;         ///< the current capture
+  uint64_t capture_stream_ = 0;  ///< of its latest operation
+};
+
+}  // namespace onehop

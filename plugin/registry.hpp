@@ -1,0 +1,53 @@
+// Which communicators onehop knows, by their NCCL handle. Looking one up takes no lock; changes do.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plugin/nccl_abi.hpp"
+
+namespace onehop {
+
+class Communicator;
+
+class Registry {
+ public:
+  Registry();
+
+  /// Null if unknown. The communicator stays valid while the caller may use the NCCL handle, as NCCL's
+  /// contract says: nobody may destroy a communicator that another thread is using.
+  Communicator* find(nccl::Comm handle) const;
+
+  /// The registry owns it from now on. `handle` is not in the registry.
+  void insert(nccl::Comm handle, std::unique_ptr<Communicator>);
+
+  /// Takes it out; null if unknown.
+  std::unique_ptr<Communicator> remove(nccl::Comm handle);
+
+  void for_each(const std::function<void(nccl::Comm, Communicator&)>&) const;
+
+ private:
+  struct Slot {
+    std::atomic<nccl::Comm> handle{nullptr};
+    std::atomic<Communicator*> communicator{nullptr};
+  };
+  /// Open addressing; a quarter or more of the slots is always empty, so a search ends.
+  struct Table {
+    explicit Table(size_t size) : slots(size) {}
+    size_t home(nccl::Comm handle) const;
+    void put(nccl::Comm handle, Communicator*);
+    std::vector<Slot> slots;  ///< a power of two
+    size_t filled = 0;        ///< slots that hold, or held, a handle
+  };
+
+  mutable std::mutex changes_;
+  std::atomic<Table*> table_;
+  std::vector<std::unique_ptr<Table>>
+      tables_;  ///< the current one and its forerunners, which a reader may still search
+};
+
+}  // namespace onehop

@@ -1,0 +1,64 @@
+#include "plugin/setup/exchange.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "plugin/log.hpp"
+
+namespace onehop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds, std::chrono::milliseconds, std::chrono::seconds;
+
+/// Watches one wait: soft at first, since most exchanges take less than a millisecond; and a word to the user
+/// if it gets long.
+class Watch {
+ public:
+  explicit Watch(const Member& member) : member_(member) {}
+
+  void wait_a_little() {
+    const auto waited = Clock::now() - start_;
+    if (waited < milliseconds(2)) return std::this_thread::yield();
+    std::this_thread::sleep_for(microseconds(100));
+    if (told_ || waited < seconds(20)) return;
+    told_ = true;
+    log::warn(
+        "rank {} of {} has waited 20 s for the other ranks to set up onehop: is it loaded in all of them, "
+        "and do all of "
+        "them call ncclAllReduce on this communicator?",
+        member_.rank, member_.ranks);
+  }
+
+ private:
+  const Member& member_;
+  const Clock::time_point start_ = Clock::now();
+  bool told_ = false;
+};
+
+}  // namespace
+
+bool usable(const nccl::Functions& functions, nccl::Comm handle) {
+  nccl::Result state = nccl::kInProgress;
+  while (functions.CommGetAsyncError(handle, &state) == nccl::kSuccess && state == nccl::kInProgress)
+    std::this_thread::sleep_for(microseconds(100));
+  return state == nccl::kSuccess;
+}
+
+nccl::Result finish_exchange(const nccl::Functions& functions, Members& members) {
+  for (auto& m : members) {
+    if (m->declined) continue;
+    if (!usable(functions, m->handle)) return nccl::kInternalError;
+    const CurrentDevice scope(m->device, m->device_index);
+    Watch watch(*m);
+    while (true) {
+      const Result<bool> finished = m->device.finished(m->stream);
+      if (!finished) return nccl::kUnhandledCudaError;
+      if (*finished) break;
+      watch.wait_a_little();
+    }
+  }
+  return nccl::kSuccess;
+}
+
+}  // namespace onehop

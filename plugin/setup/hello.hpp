@@ -1,0 +1,60 @@
+// What each rank says of itself when a communicator is set up, and the verdict that every rank draws from all
+// of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "plugin/device.hpp"
+
+namespace onehop {
+
+/// Why a rank wants no part of it, if so.
+enum class Veto : uint32_t {
+  kNone = 0,
+  kDisabled = 1,
+  kBadSetting = 2,
+  kNcclSwitch = 3,
+  kResources = 4,
+  kNcclVersion = 5
+};
+
+/// One rank's record, 256 bytes, the same bytes from every version of onehop up to `wire`: ranks with
+/// different versions must be able to tell that they differ. All fields little-endian. Nothing in it is
+/// trusted before verdict_of() has looked at it.
+struct Hello {
+  static constexpr uint64_t kMagic = 0x31706F68656E6FULL;  ///< "onehop1"
+  static constexpr uint32_t kWire = 1;
+
+  uint64_t magic = kMagic;
+  uint32_t wire = kWire;  ///< version of this record and of the steps of set-up
+  uint32_t rank = 0;
+  uint32_t ranks = 0;
+  Veto veto = Veto::kNone;
+  uint64_t host = 0;      ///< identity of the node
+  uint64_t process = 0;   ///< identity of the process
+  uint64_t settings = 0;  ///< settings_hash()
+  uint64_t free_memory = 0;
+  std::array<unsigned char, 16> gpu{};
+  std::array<char, 16> pci{};
+  std::array<char, 16> version{};  ///< of onehop, zero-terminated
+  int32_t pid = 0;
+  uint32_t launches_block = 0;  ///< CUDA_LAUNCH_BLOCKING=1
+  std::array<char, 96> veto_text{};
+  std::array<unsigned char, 48> reserved{};
+};
+static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
+
+/// Why this communicator is declined, or nothing if it is not. A pure function of the table, which is the
+/// same on all ranks.
+std::optional<std::string> verdict_of(std::span<const Hello> table);
+
+/// Identity of this node, the same in every process and container of one boot: boot id, and NCCL_HOSTID where
+/// it is set (NCCL itself takes ranks with different ones for different nodes).
+uint64_t host_identity();
+
+}  // namespace onehop

@@ -1,0 +1,85 @@
+#include "plugin/setup/own_hello.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "onehop/onehop.h"
+#include "plugin/globals.hpp"
+#include "plugin/log.hpp"
+#include "plugin/nccl_switches.hpp"
+#include "plugin/plan.hpp"
+#include "plugin/setup/progress.hpp"
+
+namespace onehop {
+namespace {
+
+/// Releases of NCCL whose functions are known to be what this plugin takes them for.
+constexpr int kOldestNccl = 21000, kNewestNccl = 23299;
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && std::atoi(value) != 0;
+}
+
+class Vetoes {
+ public:
+  explicit Vetoes(Hello& hello) : hello_(hello) {}
+  /// The first one counts.
+  void add(Veto why, const std::string& text) {
+    if (hello_.veto != Veto::kNone) return;
+    hello_.veto = why;
+    put_text(hello_.veto_text, text);
+  }
+
+ private:
+  Hello& hello_;
+};
+
+}  // namespace
+
+Hello own_hello(const nccl::Functions& functions, Member& member) {
+  const Globals& g = globals();
+  const CurrentDevice scope(member.device, member.device_index);
+  Hello hello;
+  hello.rank = static_cast<uint32_t>(member.rank);
+  hello.ranks = static_cast<uint32_t>(member.ranks);
+  hello.host = host_identity();
+  hello.process = g.process;
+  hello.settings = settings_hash(g.settings);
+  hello.pid = static_cast<int32_t>(getpid());
+  hello.launches_block = is_set("CUDA_LAUNCH_BLOCKING") ? 1 : 0;
+  put_text(hello.version, ONEHOP_VERSION);
+
+  Vetoes vetoes(hello);
+  if (!g.report.errors.empty()) vetoes.add(Veto::kBadSetting, g.report.errors.front());
+  if (!g.settings.enable) vetoes.add(Veto::kDisabled, "");
+  if (const auto text = nccl_switch_veto()) vetoes.add(Veto::kNcclSwitch, *text);
+
+  int version = 0;
+  if (functions.GetVersion(&version) != nccl::kSuccess || version < kOldestNccl || version > kNewestNccl)
+    vetoes.add(Veto::kNcclVersion,
+               fmt::format("NCCL version {} is not known to onehop " ONEHOP_VERSION, version));
+
+  const Plan plan = make_plan(g.settings, hello.ranks);
+  if (plan.max_bytes == 0) vetoes.add(Veto::kBadSetting, "ONEHOP_MAX_BYTES=0");
+  const uint64_t staging = InboxLayout{hello.ranks, capacity_for(plan)}.bytes(),
+                 in_use = g.staging_bytes.load();
+  if (in_use + staging > kProcessStagingBudget)
+    vetoes.add(
+        Veto::kResources,
+        fmt::format(
+            "this process has {} MiB of staging memory for other communicators, and {} MiB is the most",
+            in_use >> 20, kProcessStagingBudget >> 20));
+
+  if (const Result<DeviceIdentity> identity = member.device.identity()) {
+    hello.gpu = identity->uuid;
+    hello.pci = identity->pci;
+  } else {
+    vetoes.add(Veto::kResources, identity.reason());
+  }
+  if (const Result<size_t> memory = member.device.free_memory()) hello.free_memory = *memory;
+  return hello;
+}
+
+}  // namespace onehop

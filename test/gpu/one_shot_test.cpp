@@ -1,0 +1,199 @@
+// The one-shot kernels on a GPU: every count, alignment and rank count, eager and in graphs.
+#include "test/gpu/local_ranks.hpp"
+#include "test/gpu/reference.hpp"
+
+namespace onehop::test {
+namespace {
+
+constexpr size_t kLimit = 64 << 10;
+constexpr unsigned char kPoison = 0xA5;
+
+/// One rank's buffers for a batch of calls: inputs that stay, a scratch input that is spoiled after every call, and an output for each call.
+class Buffers {
+ public:
+  Buffers(int device, size_t input_bytes, size_t output_bytes, uint64_t seed)
+      : device_(device), host_input(random_bytes(input_bytes, seed)), output_bytes_(output_bytes) {
+    const CurrentDevice scope(*cuda_device(), device);
+    cuda_ok(cudaMalloc(reinterpret_cast<void**>(&input), input_bytes));
+    cuda_ok(cudaMalloc(reinterpret_cast<void**>(&scratch), kLimit + 4096));
+    cuda_ok(cudaMalloc(reinterpret_cast<void**>(&output), output_bytes));
+    cuda_ok(cudaMemcpy(input, host_input.data(), input_bytes, cudaMemcpyHostToDevice));
+    host_output.resize(output_bytes);
+  }
+  ~Buffers() {
+    const CurrentDevice scope(*cuda_device(), device_);
+    for (unsigned char* memory : {input, scratch, output}) (void)cudaFree(memory);
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+
+  void poison() { cuda_ok(cudaMemset(output, kPoison, output_bytes_)); }
+  void fetch() { cuda_ok(cudaMemcpy(host_output.data(), output, output_bytes_, cudaMemcpyDeviceToHost)); }
+
+ private:
+  int device_;
+
+ public:
+  std::vector<unsigned char> host_input, host_output;
+  unsigned char *input = nullptr, *scratch = nullptr, *output = nullptr;
+
+ private:
+  size_t output_bytes_;
+};
+
+/// One call of a batch: where its input begins, and its output.
+struct Shape {
+  size_t count, input_at, output_at;
+  bool in_place;
+};
+
+class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+  Element element() const { return std::get<1>(GetParam()); }
+  size_t size() const { return element_size(element()); }
+
+  void make(size_t output_bytes) {
+    node_ = std::make_unique<LocalRanks>(ranks(), kLimit);
+    for (int r = 0; r < ranks(); ++r)
+      buffers_.push_back(std::make_unique<Buffers>((*node_)[r].device, 4 * kLimit, output_bytes, 1000 + r));
+  }
+
+  /// The input is copied to a scratch buffer, reduced from there, and spoiled at once: a kernel that still read it would show.
+  void enqueue(size_t r, const Shape& shape, cudaStream_t on) {
+    Buffers& b = *buffers_[r];
+    const CurrentDevice scope(*cuda_device(), (*node_)[r].device);
+    unsigned char* send = b.scratch + shape.input_at % 16 / size() * size();
+    if (shape.in_place) send = b.output + shape.output_at;
+    cuda_ok(cudaMemcpyAsync(send, b.input + shape.input_at, shape.count * size(), cudaMemcpyDeviceToDevice, on));
+    (*node_)[r].all_reduce({send, b.output + shape.output_at, shape.count, element()}, on);
+    if (!shape.in_place) cuda_ok(cudaMemsetAsync(b.scratch, kPoison, kLimit + 4096, on));
+  }
+
+  void verify(const std::vector<Shape>& shapes) {
+    std::vector<const unsigned char*> inputs(buffers_.size());
+    for (const auto& b : buffers_) b->fetch();
+    for (const Shape& shape : shapes) {
+      for (size_t r = 0; r < buffers_.size(); ++r) inputs[r] = buffers_[r]->host_input.data() + shape.input_at;
+      const unsigned char* first = buffers_[0]->host_output.data() + shape.output_at;
+      for (size_t i = 0; i < shape.count; ++i) {
+        const uint64_t want = expected(element(), inputs, i), got = element_at(first, size(), i);
+        if (want != got && !(is_nan(element(), want) && is_nan(element(), got)))
+          FAIL() << "count " << shape.count << " element " << i << ": " << std::hex << got << ", expected " << want;
+      }
+      for (size_t r = 1; r < buffers_.size(); ++r)
+        ASSERT_EQ(std::memcmp(first, buffers_[r]->host_output.data() + shape.output_at, shape.count * size()), 0)
+            << "rank " << r << " differs from rank 0 at count " << shape.count;
+      for (const auto& b : buffers_)
+        for (size_t i = shape.count * size(); i < shape.count * size() + 16; ++i)
+          ASSERT_EQ(b->host_output[shape.output_at + i], kPoison) << "written beyond the end at count " << shape.count;
+    }
+  }
+
+  std::unique_ptr<LocalRanks> node_;
+  std::vector<std::unique_ptr<Buffers>> buffers_;
+};
+
+TEST_P(OneShot, EveryCountUpTo4097AndTheSizesNearTheLimit) {
+  const size_t limit = kLimit / size();
+  std::vector<size_t> counts;
+  for (size_t count = 0; count <= 4097; ++count) counts.push_back(count);
+  for (size_t count : {limit / 2 - 1, limit / 2, limit - 9, limit - 1, limit}) counts.push_back(count);
+  constexpr size_t kBatch = 64;
+  make(kBatch * (kLimit + 64));
+  for (size_t first = 0; first < counts.size(); first += kBatch) {
+    std::vector<Shape> shapes;
+    for (size_t k = 0; k < kBatch && first + k < counts.size(); ++k) {
+      const size_t count = std::min(counts[first + k], limit);
+      // Alignments of one element and more, different for input and output; every third call in place.
+      shapes.push_back({count, (first + k) % 31 * size(), k * (kLimit + 64) + (first + k) % 3 * size(), k % 3 == 0});
+    }
+    for (const auto& b : buffers_) b->poison();
+    for (const Shape& shape : shapes) {
+      if (shape.count == 0) continue;  // never reaches a kernel: NCCL gets empty calls
+      for (size_t r = 0; r < node_->size(); ++r) enqueue(r, shape, (*node_)[r].stream);
+    }
+    node_->synchronize();
+    if (HasFatalFailure()) return;
+    verify(shapes);
+    if (HasFatalFailure()) return;
+  }
+}
+
+class Graphs : public OneShot {};
+
+/// A graph of `calls` calls for each rank.
+struct RankGraph {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+};
+
+TEST_P(Graphs, ReplaysMixedWithEagerCalls) {
+  constexpr size_t kCalls[] = {1, 2, 3, 100};
+  constexpr size_t kPlaces = 104;
+  make(kPlaces * 4096);
+  std::vector<std::vector<RankGraph>> graphs;
+  std::vector<Shape> shapes;
+  for (size_t k = 0; k < kPlaces; ++k)
+    shapes.push_back({1 + (k * 97) % (3000 / size()), k * 48, k * 4096, k % 2 == 0});
+  for (const size_t calls : kCalls) {
+    graphs.emplace_back();
+    for (size_t r = 0; r < node_->size(); ++r) {
+      const CurrentDevice scope(*cuda_device(), (*node_)[r].device);
+      cudaStream_t stream = (*node_)[r].stream;
+      RankGraph g;
+      cuda_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      for (size_t k = 0; k < calls; ++k) enqueue(r, shapes[k], stream);
+      cuda_ok(cudaStreamEndCapture(stream, &g.graph));
+      cuda_ok(cudaGraphInstantiate(&g.executable, g.graph, 0));
+      graphs.back().push_back(g);
+    }
+  }
+  const auto replay = [&](size_t which) {
+    for (size_t r = 0; r < node_->size(); ++r) {
+      const CurrentDevice scope(*cuda_device(), (*node_)[r].device);
+      cuda_ok(cudaGraphLaunch(graphs[which][r].executable, (*node_)[r].stream));
+    }
+  };
+  const auto eager = [&](size_t k) {
+    for (size_t r = 0; r < node_->size(); ++r) enqueue(r, shapes[k], (*node_)[r].stream);
+  };
+  std::mt19937 random(7);
+  int replays = 0;
+  for (int round = 0; replays < 10000; ++round) {
+    for (const auto& b : buffers_) b->poison();
+    for (int step = 0; step < 20; ++step, ++replays) {
+      replay(random() % 16 == 0 ? 3 : random() % 3);
+      for (size_t n = random() % 3; n > 0; --n) eager(random() % kPlaces);
+    }
+    replay(3);
+    for (size_t k = 100; k < kPlaces; ++k) eager(k);
+    node_->synchronize();
+    if (HasFatalFailure()) return;
+    if (round % 16 == 0) verify(shapes);
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& of_calls : graphs)
+    for (const RankGraph& g : of_calls) {
+      cuda_ok(cudaGraphExecDestroy(g.executable));
+      cuda_ok(cudaGraphDestroy(g.graph));
+    }
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<int, Element>>& info) {
+  constexpr const char* names[] = {"Float32", "Float16", "Bfloat16", "Float64", "Integer32", "Integer64"};
+  return std::to_string(std::get<0>(info.param)) + "Ranks" + names[static_cast<size_t>(std::get<1>(info.param))];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OneShot,
+                         testing::Combine(testing::Range(2, 9),
+                                          testing::Values(Element::kFloat32, Element::kFloat16, Element::kBfloat16,
+                                                          Element::kFloat64, Element::kInteger32, Element::kInteger64)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(All, Graphs,
+                         testing::Values(std::tuple(2, Element::kBfloat16), std::tuple(3, Element::kInteger32),
+                                         std::tuple(4, Element::kFloat32), std::tuple(8, Element::kBfloat16)),
+                         name_of);
+
+}  // namespace
+}  // namespace onehop::test

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Unmodified nccl-tests (all_reduce_perf built with MPI) with onehop: right results, and onehop's counters above zero.
+# All processes share GPU 0, under MPS, unless ONE_GPU=0: then one GPU per process.
+#
+#   ALL_REDUCE_PERF_MPI=PROGRAM MPIEXEC="mpiexec OPTIONS" NCCL_LIB_DIR=FOLDER test/gpu/run_nccl_tests.sh
+#
+# NCCL_LIB_DIR holds the libnccl.so.2 to use: 2.30 or newer for several processes on one GPU; empty: the machine's.
+# What is run can be narrowed: RANKS="4 8" TYPES="float half bfloat16" GRAPHS="0 10" SIDES="onehop", or SIDES="nccl onehop"
+# for stock NCCL beside it. DEADLINE (seconds per run, default 120). Logs go to $OUT, or to build/gpu.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/gpu/mps.sh
+. test/gpu/mps.sh
+
+: "${ALL_REDUCE_PERF_MPI:?set it to an all_reduce_perf built with MPI=1}"
+: "${MPIEXEC:?set it to the mpiexec that fits, with its options}"
+read -ra mpiexec <<< "$MPIEXEC"
+read -ra all_ranks <<< "${RANKS:-4 8}"
+read -ra all_types <<< "${TYPES:-float half bfloat16}"
+read -ra all_graphs <<< "${GRAPHS:-0 10}"
+read -ra all_sides <<< "${SIDES:-onehop}"
+deadline=${DEADLINE:-120}
+one_gpu=${ONE_GPU:-1}
+plugin=${ONEHOP_PLUGIN:-$PWD/build/plugin/libnccl-net-onehop.so}
+out=${OUT:-$PWD/build/gpu}
+first=8 last=262144 rows_wanted=16   # 8 B to 256 KiB, doubling
+
+mkdir -p "$out"
+scratch=$(mktemp -d)
+[ -z "${NCCL_LIB_DIR:-}" ] || export LD_LIBRARY_PATH=$NCCL_LIB_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+if [ "$one_gpu" = 1 ]; then
+  export NCCL_TESTS_DEVICE=0 NCCL_MULTI_RANK_GPU_ENABLE=1
+  start_mps
+fi
+
+# counters FOLDER RANKS: least calls taken and most calls passed of any rank; complains if a rank wrote nothing.
+counters() {
+  python3 - "$@" << 'END'
+import json, pathlib, sys
+files = sorted(pathlib.Path(sys.argv[1]).glob("stats.*.json"))
+totals = [json.loads(file.read_text())["totals"] for file in files]
+if len(totals) != int(sys.argv[2]):
+    print(f"0 0 statistics-of-{len(totals)}-ranks")
+else:
+    print(min(t["taken"] for t in totals), max(t["passed"] for t in totals), "ok")
+END
+}
+
+# verdict STDOUT: rows, wrong values, the closing check, and microseconds (out of place) at 8 B, 4 KiB, 64 KiB.
+# Standard error is kept apart, so no log line can break a row in two.
+verdict() {
+  awk '
+    $1 ~ /^[0-9]+$/ && $2 ~ /^[0-9]+$/ && NF >= 13 {
+      rows++
+      if ($9 !~ /^[0-9.e+]+$/ || $13 !~ /^[0-9.e+]+$/) unchecked++
+      wrong += $9 + $13
+      if ($1 == 8 || $1 == 4096 || $1 == 65536) us = us (us == "" ? "" : "/") $6
+    }
+    /# Out of bounds values *: 0 OK/ { closed = 1 }
+    END { print rows + 0, wrong + 0, unchecked + 0, closed + 0, us == "" ? "-" : us }' "$1"
+}
+
+failures=0
+printf '%-7s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' \
+  side ranks type graph rows '#wrong' taken passed 'us 8B/4KiB/64KiB' s verdict | tee "$out/nccl-tests.txt"
+
+run_one() {
+  local side=$1 ranks=$2 type=$3 graph=$4 status=0 started=$SECONDS
+  local log=$out/nccl-tests-$side-$ranks.log folder=$scratch/$side-$ranks-$type-$graph
+  local arguments=(-g 1 -b "$first" -e "$last" -f 2 -d "$type" -w 2 -n 20 -c 1)
+  [ "$graph" = 0 ] || arguments+=(-G "$graph")
+  mkdir -p "$folder"
+
+  local environment=(MPIEXEC_TIMEOUT="$deadline")
+  if [ "$side" = onehop ]; then
+    environment+=(NCCL_NET_PLUGIN="$plugin" ONEHOP_STATS=1 ONEHOP_STATS_FILE="$folder/stats.%p.json")
+  else
+    environment+=(ONEHOP_ENABLE=0)
+  fi
+  env "${environment[@]}" timeout -k 5 $((deadline + 10)) "${mpiexec[@]}" -n "$ranks" \
+    "$ALL_REDUCE_PERF_MPI" "${arguments[@]}" > "$folder/stdout" 2> "$folder/stderr" < /dev/null || status=$?
+  {
+    echo "===== $side, $ranks ranks, ${arguments[*]}: exit code $status"
+    cat "$folder/stdout"
+    echo "----- standard error"
+    cat "$folder/stderr"
+  } >> "$log"
+
+  local rows wrong unchecked closed us taken=- passed=- note=ok result=ok
+  read -r rows wrong unchecked closed us < <(verdict "$folder/stdout")
+  [ "$side" != onehop ] || read -r taken passed note < <(counters "$folder" "$ranks")
+  if [ "$status" != 0 ]; then
+    result="FAILED: exit code $status"
+  elif [ "$rows" != "$rows_wanted" ] || [ "$unchecked" != 0 ] || [ "$closed" != 1 ]; then
+    result="FAILED: incomplete output"
+  elif [ "$wrong" != 0 ]; then
+    result="FAILED: wrong results"
+  elif [ "$note" != ok ]; then
+    result="FAILED: $note"
+  elif [ "$side" = onehop ] && [ "$taken" = 0 ]; then
+    result="FAILED: no call taken: $(grep -h -m 1 'OFF' "$folder/stderr" || echo 'no OFF line')"
+  fi
+  [ "$result" = ok ] || failures=$((failures + 1))
+  printf '%-7s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' "$side" "$ranks" "$type" "$graph" "$rows" "$wrong" \
+    "$taken" "$passed" "$us" $((SECONDS - started)) "$result" | tee -a "$out/nccl-tests.txt"
+  [ "$result" = ok ] || tail -n 8 "$folder/stderr"
+}
+
+for ranks in "${all_ranks[@]}"; do
+  for side in "${all_sides[@]}"; do
+    : > "$out/nccl-tests-$side-$ranks.log"
+    for type in "${all_types[@]}"; do
+      for graph in "${all_graphs[@]}"; do
+        run_one "$side" "$ranks" "$type" "$graph"
+      done
+    done
+  done
+done
+grep -h -m 1 ' ON' "$out"/nccl-tests-onehop-*.log || true
+rm -rf "$scratch"
+[ "$failures" = 0 ] || echo "$failures runs failed"
+exit $((failures > 0))

@@ -1,0 +1,181 @@
+#include "test/protocol/script.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "test/protocol/random.hpp"
+#include "test/protocol/reference.hpp"
+
+namespace onehop::test {
+namespace {
+
+constexpr uint64_t kOnes = ~uint64_t{0};
+
+uint64_t sign_bit(Element element) { return uint64_t{1} << (8 * element_size(element) - 1); }
+
+/// A finite value of everyday size.
+uint64_t moderate_bits(Element element, Random& random) {
+  const double value = (static_cast<double>(random.below(1 << 20)) - (1 << 19)) / (1 << 15);
+  uint64_t bits = 0;
+  const float narrow = static_cast<float>(value);
+  switch (element) {
+    case Element::kFloat16:
+      return kHalf.round(value);
+    case Element::kBfloat16:
+      return kBrain.round(value);
+    case Element::kFloat32:
+      std::memcpy(&bits, &narrow, sizeof(narrow));
+      return bits;
+    case Element::kFloat64:
+      std::memcpy(&bits, &value, sizeof(value));
+      return bits;
+    case Element::kInteger32:
+    case Element::kInteger64:
+      return random.next();
+  }
+  return bits;
+}
+
+/// Values that a protocol could confuse with its own words, or lose on the way.
+uint64_t special_bits(Element element, Random& random) {
+  uint64_t infinity = 0;
+  switch (element) {
+    case Element::kFloat16:
+      infinity = kHalf.infinity();
+      break;
+    case Element::kBfloat16:
+      infinity = kBrain.infinity();
+      break;
+    case Element::kFloat32:
+      infinity = 0x7F800000;
+      break;
+    case Element::kFloat64:
+      infinity = 0x7FF0000000000000;
+      break;
+    case Element::kInteger32:
+    case Element::kInteger64:
+      return std::vector<uint64_t>{0, 1, kOnes, kOnes - 1, sign_bit(element)}[random.below(5)];
+  }
+  const uint64_t sign = random.one_in(2) ? sign_bit(element) : 0;
+  switch (random.below(8)) {
+    case 0:
+      return sign;  // zero
+    case 1:
+      return sign | infinity;
+    case 2:
+      return sign | 1;  // smallest denormal
+    case 3:
+      return sign | infinity >> 1;
+    case 4:
+      return sign | (infinity - 1);  // largest finite
+    case 5:
+      return sign | infinity | 1;  // signalling NaN
+    case 6:
+      return kOnes - 1;
+    default:
+      return kOnes;
+  }
+}
+
+std::vector<std::vector<unsigned char>> random_inputs(Element element, size_t count, uint32_t ranks,
+                                                      Random& random) {
+  const size_t size = element_size(element);
+  std::vector<std::vector<unsigned char>> inputs(ranks, std::vector<unsigned char>(count * size));
+  const size_t lanes_per_word = std::max<size_t>(1, 4 / size);
+  uint32_t theme = 0, chosen = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i % lanes_per_word == 0) {
+      theme = random.below(12);
+      chosen = random.below(ranks);
+    }
+    for (uint32_t r = 0; r < ranks; ++r) {
+      uint64_t bits;
+      if (theme == 0)
+        bits = sign_bit(element);  // -0 on all ranks: the sum is -0
+      else if (theme == 1 && r == chosen)
+        bits = kOnes;  // a whole word of ones
+      else if (theme == 2)
+        bits = r == chosen ? special_bits(element, random) : sign_bit(element);
+      else if (theme == 3)
+        bits = random.next();
+      else if (theme == 4)
+        bits = special_bits(element, random);
+      else
+        bits = moderate_bits(element, random);
+      std::memcpy(inputs[r].data() + i * size, &bits, size);
+    }
+  }
+  return inputs;
+}
+
+Shape random_shape(uint32_t threads, Random& random) {
+  Shape shape;
+  shape.blocks = random.between(1, std::min(threads, 4u));
+  shape.threads = random.between(1, threads / shape.blocks);
+  shape.separate_keeper = shape.threads > 1 && random.one_in(2);
+  return shape;
+}
+
+size_t random_count(Element element, uint32_t capacity, Random& random) {
+  const uint32_t lanes = static_cast<uint32_t>(16 / element_size(element));
+  switch (random.below(8)) {
+    case 0:
+      return random.one_in(2) ? 0 : size_t{capacity} * lanes;
+    case 1:
+    case 2:
+    case 3:
+      return random.between(1, 2 * lanes);
+    default:
+      return random.between(1, capacity * lanes);
+  }
+}
+
+}  // namespace
+
+Script random_script(const ScriptOptions& options) {
+  Random random(options.seed);
+  Script script(options.steps);
+  uint32_t late_rank = 0;
+  for (Step& step : script) {
+    if (random.one_in(50)) late_rank = random.below(options.ranks);  // one rank is behind for a while
+    step.element = options.elements[random.below(static_cast<uint32_t>(options.elements.size()))];
+    step.count = random_count(step.element, options.capacity, random);
+    auto inputs = random_inputs(step.element, step.count, options.ranks, random);
+    step.expected = reference_sum(step.element, step.count, inputs);
+    for (uint32_t r = 0; r < options.ranks; ++r) {
+      Part part;
+      part.input = std::move(inputs[r]);
+      part.shape = random_shape(options.threads, random);
+      part.in_place = random.one_in(3);
+      const uint32_t lanes = static_cast<uint32_t>(16 / element_size(step.element));
+      part.send_shift = random.one_in(2) ? 0 : random.below(lanes);
+      part.receive_shift = random.one_in(2) ? 0 : random.below(lanes);
+      if (r == late_rank ? random.one_in(4) : random.one_in(40)) part.delay_us = random.below(300);
+      step.parts.push_back(std::move(part));
+    }
+  }
+  return script;
+}
+
+Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed) {
+  Random random(seed);
+  Step step;
+  step.element = element;
+  step.count = count;
+  const size_t size = element_size(element);
+  std::vector<std::vector<unsigned char>> inputs(ranks, std::vector<unsigned char>(count * size));
+  for (auto& input : inputs)
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t bits = moderate_bits(element, random);
+      std::memcpy(input.data() + i * size, &bits, size);
+    }
+  step.expected = reference_sum(element, count, inputs);
+  for (auto& input : inputs) {
+    Part part;
+    part.input = std::move(input);
+    step.parts.push_back(std::move(part));
+  }
+  return step;
+}
+
+}  // namespace onehop::test
