@@ -74,8 +74,6 @@ run_one() {
   local environment=(MPIEXEC_TIMEOUT="$deadline")
   if [ "$side" = onehop ]; then
     environment+=(NCCL_NET_PLUGIN="$plugin" ONEHOP_STATS=1 ONEHOP_STATS_FILE="$folder/stats.%p.json")
-  else
-    environment+=(ONEHOP_ENABLE=0)
   fi
   env "${environment[@]}" timeout -k 5 $((deadline + 10)) "${mpiexec[@]}" -n "$ranks" \
     "$ALL_REDUCE_PERF_MPI" "${arguments[@]}" > "$folder/stdout" 2> "$folder/stderr" < /dev/null || status=$?

@@ -12,7 +12,9 @@ constexpr size_t kGuard = 64;
 constexpr unsigned char kGuardByte = 0xA5;
 constexpr unsigned char kPoison = 0x5C;
 
-size_t offset_of(const Step& step, uint32_t shift) { return kGuard + shift * element_size(step.element); }
+size_t offset_of(const Step& step, uint32_t shift) {
+  return kGuard + shift * element_size(step.element);
+}
 
 }  // namespace
 

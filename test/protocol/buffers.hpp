@@ -1,5 +1,5 @@
-// The user's buffers of one rank: filled before each operation, poisoned where the result will be, and guarded
-// on both sides.
+// The user's buffers of one rank: filled before each operation, poisoned where the result will be, and
+// guarded on both sides.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ struct TurnPerBlock : ProvenRules {
   static constexpr bool kTurnPerBlock = true;
 };
 
-// With two slots the slot of k-1, which rank 0 empties during k, is the slot of k+1, which rank 1 may have sent.
+// With two slots the slot of k-1, which rank 0 empties during k, is the slot of k+1, which rank 1 may have
+// sent.
 template <class Rules>
 Outcome clear_after_the_peer_sent() {
   constexpr uint32_t kSteps = 8;

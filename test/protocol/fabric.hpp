@@ -1,5 +1,5 @@
-// Fabrics: the memory between ranks, as the tests' ranks see it. A fabric hands out one Memory per thread, and
-// is told where each rank's kernels begin and end.
+// Fabrics: the memory between ranks, as the tests' ranks see it. A fabric hands out one Memory per thread,
+// and is told where each rank's kernels begin and end.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ template <class F>
 concept Fabric = requires(F fabric, const CommView& comm, uint32_t number) {
   requires Memory<typename F::Memory>;
   { fabric.memory(number, number) } -> std::same_as<typename F::Memory>;  ///< rank, thread
-  {fabric.attach(comm)};          ///< each rank's view, before anything runs
+  {fabric.attach(comm)};           ///< each rank's view, before anything runs
   {fabric.begin(number, number)};  ///< rank's kernel for an operation begins
   /// It has ended: the rank's stores into its own memory are done. Says what of this operation, if anything,
   /// is still on its way to the rank.

@@ -1,5 +1,6 @@
-// One-shot push among ranks that run freely against each other: random types, sizes, values, alignments, grids
-// and delays in every operation, across the wrap of the epoch, over ordinary and over reordering memory.
+// One-shot push among ranks that run freely against each other: random types, sizes, values, alignments,
+// grids and delays in every operation, across the wrap of the epoch, over ordinary and over reordering
+// memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -55,7 +56,9 @@ const char* name_of(Element element) {
   return "";
 }
 
-const char* name_of(bool reordering) { return reordering ? "reordering" : "plain"; }
+const char* name_of(bool reordering) {
+  return reordering ? "reordering" : "plain";
+}
 
 class Mixed : public testing::TestWithParam<std::tuple<uint32_t, bool>> {};
 
@@ -71,9 +74,9 @@ TEST_P(Mixed, AllElementsOnOneCommunicator) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Mixed, testing::Combine(testing::Range(2u, 9u), testing::Bool()),
-                         [](const auto& info) {
-                           return std::to_string(std::get<0>(info.param)) + "_" +
-                                  name_of(std::get<1>(info.param));
+                         [](const auto& parameters) {
+                           return std::to_string(std::get<0>(parameters.param)) + "_" +
+                                  name_of(std::get<1>(parameters.param));
                          });
 
 class OfOneElement : public testing::TestWithParam<std::tuple<Element, bool>> {};
@@ -92,9 +95,9 @@ TEST_P(OfOneElement, ThreeRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Elements, OfOneElement,
                          testing::Combine(testing::ValuesIn(kAllElements), testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(name_of(std::get<0>(info.param))) + "_" +
-                                  name_of(std::get<1>(info.param));
+                         [](const auto& parameters) {
+                           return std::string(name_of(std::get<0>(parameters.param))) + "_" +
+                                  name_of(std::get<1>(parameters.param));
                          });
 
 // One thread per rank, as on the stand-in node: ranks run furthest apart here.

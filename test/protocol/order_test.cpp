@@ -30,7 +30,8 @@ TEST(Order, PeerIsOneOperationAhead) {
       if (touch == Touch::kSent) progress.note_sent(rank, k);
       if (touch == late && rank == 0 && k + 1 < kSteps) wait_for([&] { return progress.has_sent(1, k + 1); });
     });
-    const Script script = short_steps(kSteps, 2, {Element::kFloat32, Element::kBfloat16, Element::kInteger64});
+    const Script script =
+        short_steps(kSteps, 2, {Element::kFloat32, Element::kBfloat16, Element::kInteger64});
     const Outcome outcome = Ranks(fabric, script, {}).run();
     EXPECT_TRUE(outcome.problems.empty()) << outcome.text();
   }
@@ -64,8 +65,7 @@ TEST(Order, EmptyOperationsTakeNoTurn) {
     if (touch == Touch::kReceive && rank == 1 && k == 0) wait_for([&] { return progress.has_sent(0, 3); });
   });
   Script script;
-  for (uint32_t k = 0; k < 8; ++k)
-    script.push_back(plain_step(Element::kFloat32, k % 3 == 0 ? 4 : 0, 2, k));
+  for (uint32_t k = 0; k < 8; ++k) script.push_back(plain_step(Element::kFloat32, k % 3 == 0 ? 4 : 0, 2, k));
   Ranks ranks(fabric, script, {});
   const Outcome outcome = ranks.run();
   EXPECT_TRUE(outcome.problems.empty()) << outcome.text();

@@ -15,8 +15,8 @@ struct Outcome {
     Stop why;
     uint32_t missing_rank;
   };
-  std::vector<Stopped> stops;       ///< by rank
-  std::vector<uint32_t> finished;   ///< operations that each rank finished
+  std::vector<Stopped> stops;         ///< by rank
+  std::vector<uint32_t> finished;     ///< operations that each rank finished
   std::vector<std::string> problems;  ///< empty: all operations ended with the right result everywhere
 
   bool timed_out() const;

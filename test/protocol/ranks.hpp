@@ -34,7 +34,9 @@ struct RanksOptions {
 };
 
 /// The turn of an operation whose epoch is `epoch`, where slots are counted as if there had been no wrap.
-inline Turn turn_at(uint32_t epoch, uint32_t slots = kSlots) { return Turn{epoch, epoch % slots, 0, 0}; }
+inline Turn turn_at(uint32_t epoch, uint32_t slots = kSlots) {
+  return Turn{epoch, epoch % slots, 0, 0};
+}
 
 template <Fabric F, class Protocol = Proven>
 class Ranks {

@@ -25,7 +25,8 @@ struct SmallFormat {
     const int fraction = bits & ((1 << fraction_bits) - 1);
     double magnitude;
     if (exponent == (1 << exponent_bits) - 1)
-      magnitude = fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+      magnitude =
+          fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
     else if (exponent == 0)
       magnitude = std::ldexp(fraction, 1 - bias() - fraction_bits);
     else

@@ -1,10 +1,14 @@
 // Memory that promises no more than the protocol asks for: what real links may do, and x86 never would.
 //
-// * A store by send() is torn into its 8-byte halves (flag area) or 4-byte words (sentinel area). Each lands on
+// * A store by send() is torn into its 8-byte halves (flag area) or 4-byte words (sentinel area). Each lands
+// on
 //   its own, later, in random order, long after the sender's kernel has ended if need be.
-// * Stores of a kernel into its rank's own memory (clear, store_turn) may be held back until that kernel ends.
-// * A store lands while some thread of the receiving rank looks, sends or clears, so it may land before, between
-//   and after the receiver's own stores. For a reader a stale load is the same as a store that has not landed.
+// * Stores of a kernel into its rank's own memory (clear, store_turn) may be held back until that kernel
+// ends.
+// * A store lands while some thread of the receiving rank looks, sends or clears, so it may land before,
+// between
+//   and after the receiver's own stores. For a reader a stale load is the same as a store that has not
+//   landed.
 #pragma once
 
 #include <atomic>
@@ -147,8 +151,7 @@ class ReorderingFabric {
     Shore& shore = own(target);
     std::lock_guard lock(shore.mutex);
     for (uint32_t at = 0; at < sizeof(Pack); at += size) {
-      Store store{bytes + at, 0, size, sender, operation_[sender],
-                  random.one_in(30) ? random.below(60) : 0};
+      Store store{bytes + at, 0, size, sender, operation_[sender], random.one_in(30) ? random.below(60) : 0};
       std::memcpy(&store.value, reinterpret_cast<const unsigned char*>(&pack) + at, size);
       shore.flying.push_back(store);
     }

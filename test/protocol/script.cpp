@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint64_t kOnes = ~uint64_t{0};
 
-uint64_t sign_bit(Element element) { return uint64_t{1} << (8 * element_size(element) - 1); }
+uint64_t sign_bit(Element element) {
+  return uint64_t{1} << (8 * element_size(element) - 1);
+}
 
 /// A finite value of everyday size.
 uint64_t moderate_bits(Element element, Random& random) {

@@ -58,7 +58,7 @@ TEST_P(Sweep, RenewsEveryPackOfEverySlotInOneRound) {
 INSTANTIATE_TEST_SUITE_P(Capacities, Sweep, testing::Values(1, 2, 3, 4, 5, 6, 8, 9, 12));
 
 /// All flag words beyond the first pack hold `epoch`, which comes one round of the sweep later. The operation
-/// of that epoch uses them all, and rank 0 is late with all but the first pack.
+/// of that epoch uses them all, and rank 0 is late with each pack.
 template <class Protocol>
 Outcome run_into_stale_flags(uint32_t epoch, bool plant) {
   constexpr uint32_t kCapacity = 6, kRanks = 3, kRound = kSlots * kCapacity;
@@ -68,8 +68,8 @@ Outcome run_into_stale_flags(uint32_t epoch, bool plant) {
   constexpr uint32_t kSendsOfOnePack = (kRanks - 1) * FlagWords::kPacks;
   uint32_t sends = 0;
   HookedFabric fabric([&](Touch touch, uint32_t rank, uint32_t k) {
-    if (k == kRound && rank == 0 && touch == Touch::kSend && sends++ == kSendsOfOnePack)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (k == kRound && rank == 0 && touch == Touch::kSend && sends++ % kSendsOfOnePack == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });
   RanksOptions options;
   options.ranks = kRanks;

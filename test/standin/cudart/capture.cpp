@@ -65,6 +65,8 @@ void end(const std::shared_ptr<ActiveCapture>& capture) {
 
 cudaError_t add_node(CUstream_st& stream, Node node) {
   if (!stream.capture->valid) return cudaErrorStreamCaptureInvalidated;
+  node.stream = stream.id;
+  node.after = stream.progress;
   // Nothing on the stream depends on a record, so nobody needs to join one.
   if (node.kind != NodeKind::kRecord) ++stream.progress[stream.id];
   stream.capture->graph.nodes.push_back(std::move(node));

@@ -1,6 +1,7 @@
 // Captures of streams into graphs, and what is forbidden while one is under way.
 //
-// A graph is the list of its operations in the order of issue, which is always a valid order to run them in.
+// A graph is the list of its operations in the order of issue, each with the stream that it was captured from
+// and what it comes after on the others.
 #pragma once
 
 #include <thread>
@@ -15,6 +16,8 @@ struct Node {
   NodeKind kind = NodeKind::kTask;
   Task task;       ///< of kTask
   EventRef event;  ///< of kWait and kRecord
+  uint64_t stream = 0;
+  Progress after{};
 };
 
 }  // namespace onehop::standin

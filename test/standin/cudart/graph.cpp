@@ -1,5 +1,8 @@
-// Graphs that can be launched: each launch runs the captured operations, in order, on the stream that it is
-// launched on.
+// Graphs that can be launched. A launch is one piece of work of the stream that it is launched on; in it,
+// what was captured from different streams runs at the same time, as far as the capture allows: ranks of one
+// graph may wait for each other.
+
+#include <algorithm>
 
 #include "test/standin/cudart/capture.hpp"
 
@@ -16,42 +19,66 @@ namespace {
 /// An operation of one launch: the events of external waits and records are looked up when the graph is
 /// launched.
 struct Step {
-  const Task* task = nullptr;
+  const Node* node = nullptr;
   PointRef wait, record;
 };
+using Lanes = std::map<uint64_t, std::vector<Step>>;  ///< by the stream that was captured
 
-std::vector<Step> resolve(Lock&, const std::vector<Node>& nodes) {
-  std::vector<Step> steps;
-  steps.reserve(nodes.size());
+Lanes resolve(Lock&, const std::vector<Node>& nodes) {
+  Lanes lanes;
   for (const Node& node : nodes) {
-    switch (node.kind) {
-      case NodeKind::kTask:
-        steps.push_back({&node.task, nullptr, nullptr});
-        break;
-      case NodeKind::kWait:
-        if (is_pending(node.event->point)) steps.push_back({nullptr, node.event->point, nullptr});
-        break;
-      case NodeKind::kRecord:
-        node.event->point = std::make_shared<Point>();
-        node.event->capture.reset();
-        steps.push_back({nullptr, nullptr, node.event->point});
-        break;
+    Step step{&node, nullptr, nullptr};
+    if (node.kind == NodeKind::kWait) step.wait = node.event->point;
+    if (node.kind == NodeKind::kRecord) {
+      step.record = node.event->point = std::make_shared<Point>();
+      node.event->capture.reset();
     }
+    lanes[node.stream].push_back(std::move(step));
   }
-  return steps;
+  return lanes;
 }
 
-void run(const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
-    if (step.task != nullptr) {
-      (*step.task)();
-      continue;
+class Replay {
+ public:
+  void run(const Lanes& lanes) {
+    std::vector<std::thread> others;
+    for (const auto& lane : lanes) {
+      if (lane.first != lanes.begin()->first) others.emplace_back([&] { run_lane(lane.first, lane.second); });
     }
-    Lock lock;
-    if (step.wait != nullptr) wait_for(lock, step.wait);
-    if (step.record != nullptr) reach(lock, step.record);
+    if (!lanes.empty()) run_lane(lanes.begin()->first, lanes.begin()->second);
+    for (std::thread& other : others) other.join();
   }
-}
+
+ private:
+  void run_lane(uint64_t id, const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      await(step.node->after);
+      if (step.node->kind == NodeKind::kTask) {
+        step.node->task();
+      } else {
+        Lock lock;
+        if (is_pending(step.wait)) wait_for(lock, step.wait);
+        if (step.record != nullptr) reach(lock, step.record);
+      }
+      if (step.node->kind == NodeKind::kRecord) continue;  // nothing comes after one
+      const std::lock_guard guard(mutex_);
+      ++done_[id];
+      changed_.notify_all();
+    }
+  }
+
+  void await(const Progress& after) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      return std::all_of(after.begin(), after.end(),
+                         [&](const auto& entry) { return done_[entry.first] >= entry.second; });
+    });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Progress done_;
+};
 
 cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph) {
   if (executable == nullptr || graph == nullptr) return cudaErrorInvalidValue;
@@ -85,12 +112,13 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (stream->capture != nullptr) {  // becomes a part of the other graph
     for (const Node& node : *executable->nodes) {
-      if (const cudaError_t error = add_node(*stream, node)) return report(error);
+      if (const cudaError_t error = add_node(*stream, {node.kind, node.task, node.event}))
+        return report(error);
     }
     return cudaSuccess;
   }
   if (const cudaError_t error = check_legacy(*stream)) return report(error);
-  auto task = [nodes = executable->nodes, steps = resolve(lock, *executable->nodes)] { run(steps); };
+  auto task = [nodes = executable->nodes, lanes = resolve(lock, *executable->nodes)] { Replay().run(lanes); };
   executable->last = enqueue(lock, stream, std::move(task), {executable->last});
   return cudaSuccess;
 }

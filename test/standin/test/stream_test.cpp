@@ -107,7 +107,8 @@ TEST(Events, MeasureTime) {
   TestStream stream;
   TestEvent start(cudaEventDefault), end(cudaEventDefault);
   ASSERT_CUDA(cudaEventRecord(start, stream));
-  ASSERT_CUDA(cudaLaunchHostFunc(stream, [](void*) { std::this_thread::sleep_for(20ms); }, nullptr));
+  ASSERT_CUDA(cudaLaunchHostFunc(
+      stream, [](void*) { std::this_thread::sleep_for(20ms); }, nullptr));
   ASSERT_CUDA(cudaEventRecord(end, stream));
   ASSERT_CUDA(cudaEventSynchronize(end));
   float milliseconds = 0;

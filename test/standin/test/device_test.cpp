@@ -1,0 +1,111 @@
+// onehop's device on the stand-in, found as the plugin finds it.
+
+#include "plugin/device.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "kernels/protocol/state.hpp"
+#include "test/standin/test/support.hpp"
+
+namespace onehop::standin {
+namespace {
+
+Device& device() {
+  void* libnccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  const auto find = reinterpret_cast<StandinDeviceFunction>(dlsym(libnccl, kStandinDeviceSymbol));
+  EXPECT_EQ(find(Device::kInterfaceVersion + 1), nullptr);
+  return *find(Device::kInterfaceVersion);
+}
+
+TEST(CpuDevice, SharesMemory) {
+  void* const memory = *device().allocate(4096);
+  const Result<MemoryHandle> handle = device().export_memory(memory);
+  ASSERT_TRUE(handle);
+  void* const other = *device().import_memory(*handle);
+  static_cast<int*>(memory)[7] = 8;
+  EXPECT_EQ(static_cast<int*>(other)[7], 8);
+  device().unmap_memory(other);
+  device().release(memory);
+  EXPECT_FALSE(device().import_memory(*handle));
+}
+
+TEST(CpuDevice, UsesTheStreamsOfTheProgram) {
+  TestStream stream;
+  const Result<Stream> own = device().create_stream();
+  const Result<Event> event = device().create_event();
+  DeviceArray<char> array(10);
+  Gate gate;
+  gate.close_on(stream);
+  ASSERT_TRUE(device().record(*event, stream));
+  ASSERT_TRUE(device().wait(*own, *event));
+  ASSERT_TRUE(device().fill(array.data(), 3, 10, *own));
+  EXPECT_FALSE(*device().finished(*own));
+  EXPECT_FALSE(*device().finished(*event));
+  gate.open();
+  stream.synchronize();
+  while (!*device().finished(*own)) std::this_thread::yield();
+  EXPECT_EQ(array[9], 3);
+  EXPECT_NE(device().stream_id(stream), device().stream_id(*own));
+  device().destroy_event(*event);
+  device().destroy_stream(*own);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(CpuDevice, CapturesExternalEvents) {
+  TestStream stream;
+  const Result<Event> event = device().create_event();
+  DeviceArray<char> array(1);
+  EXPECT_FALSE(device().capture(stream)->active);
+  const cudaGraphExec_t graph = capture(
+      stream,
+      [&] {
+        EXPECT_TRUE(device().capture(stream)->active);
+        EXPECT_NE(device().capture(stream)->id, 0u);
+        EXPECT_TRUE(device().wait_external(stream, *event));
+        EXPECT_TRUE(device().fill(array.data(), 1, 1, stream));
+        EXPECT_TRUE(device().record_external(*event, stream));
+      },
+      cudaStreamCaptureModeRelaxed);
+  device().destroy_event(*event);
+  EXPECT_CUDA(cudaGraphLaunch(graph, stream));
+  stream.synchronize();
+  EXPECT_EQ(array[0], 1);
+  EXPECT_CUDA(cudaGraphExecDestroy(graph));
+}
+
+TEST(CpuDevice, RunsKernels) {
+  constexpr uint32_t kRanks = 2;
+  CommView views[kRanks];
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    CommView& view = views[rank];
+    view.rank = rank;
+    view.ranks = kRanks;
+    view.layout = {kRanks, 16};
+    view.state = new (*device().allocate(sizeof(State))) State;
+    view.state->turn = first_turn();
+    view.control = static_cast<Control*>(*device().allocate_pinned(sizeof(Control)));
+    auto* inbox = static_cast<unsigned char*>(*device().allocate(view.layout.bytes()));
+    std::memset(inbox, 0xff, view.layout.sentinel_bytes());
+    for (CommView& other : views) other.inbox[rank] = inbox;
+  }
+  TestStream streams[kRanks];
+  DeviceArray<float> arrays[kRanks] = {DeviceArray<float>(20, 1.0f), DeviceArray<float>(20, 2.0f)};
+  for (int i = 0; i < 4; ++i) {
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      float* data = arrays[rank].data();
+      ASSERT_TRUE(device().launch(views[rank], {data, data, 20, Element::kFloat32}, streams[rank]));
+    }
+  }
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    streams[rank].synchronize();
+    EXPECT_EQ(arrays[rank][19], 24.0f);
+    device().release(views[rank].state);
+    device().release(views[rank].inbox[rank]);
+    device().release_pinned(views[rank].control);
+  }
+}
+
+}  // namespace
+}  // namespace onehop::standin

@@ -1,0 +1,101 @@
+// Words, and the places they have in an inbox.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/protocol/turn.hpp"
+#include "kernels/protocol/words.hpp"
+#include "test/protocol/random.hpp"
+#include "test/protocol/reference.hpp"
+
+namespace onehop::test {
+namespace {
+
+bool same(const Pack& a, const Pack& b) {
+  return std::memcmp(&a, &b, sizeof(Pack)) == 0;
+}
+
+TEST(SentinelWords, TheWordSentInsteadIsANanInEveryType) {
+  const uint32_t other = SentinelWords::kOtherNan;
+  float value;
+  std::memcpy(&value, &other, sizeof(value));
+  EXPECT_TRUE(std::isnan(value));
+  for (uint32_t half : {other & 0xFFFF, other >> 16}) {
+    EXPECT_TRUE(std::isnan(kHalf.widen(static_cast<uint16_t>(half))));
+    EXPECT_TRUE(std::isnan(kBrain.widen(static_cast<uint16_t>(half))));
+  }
+}
+
+TEST(SentinelWords, OnlyAllOnesIsReplaced) {
+  const Pack payload{{0xFFFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFF0000}};
+  EXPECT_TRUE(same(SentinelWords::sendable(payload), {{0xFFFFFFFE, 0x80000000, 0xFFFFFFFE, 0xFFFF0000}}));
+  Random random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto word = [&] { return static_cast<uint32_t>(random.next()) & 0xFFFFFFFE; };
+    const Pack other{{word(), word(), word(), word()}};
+    EXPECT_TRUE(same(SentinelWords::sendable(other), other));
+  }
+}
+
+TEST(SentinelWords, ArriveOneByOne) {
+  const Pack payload = SentinelWords::sendable({{0xFFFFFFFF, 0, 2, 3}});
+  const SentinelWords::Line sent = SentinelWords::encode(payload, 7);
+  for (uint32_t landed = 0; landed < 16; ++landed) {
+    SentinelWords::Line line;
+    for (uint32_t i = 0; i < 4; ++i)
+      line.pack[0].word[i] = landed >> i & 1 ? sent.pack[0].word[i] : SentinelWords::kEmpty;
+    EXPECT_EQ(SentinelWords::arrived(line, 7), landed == 15);
+  }
+  EXPECT_TRUE(same(SentinelWords::decode(sent), payload));
+}
+
+TEST(FlagWords, ArriveHalfByHalf) {
+  const Pack payload{{0xFFFFFFFF, 0, 2, 3}};
+  for (uint32_t epoch : {0u, 1u, 0xFFFFFFFFu}) {
+    const FlagWords::Line sent = FlagWords::encode(payload, epoch);
+    for (uint32_t landed = 0; landed < 16; ++landed) {
+      FlagWords::Line line = FlagWords::encode({{9, 9, 9, 9}}, epoch - kSlots);
+      for (uint32_t half = 0; half < 4; ++half)
+        for (uint32_t word = 2 * (half % 2); landed >> half & 1 && word < 2 * (half % 2) + 2; ++word)
+          line.pack[half / 2].word[word] = sent.pack[half / 2].word[word];
+      EXPECT_EQ(FlagWords::arrived(line, epoch), landed == 15) << landed;
+    }
+    EXPECT_TRUE(same(FlagWords::decode(sent), payload));
+    EXPECT_TRUE(same(FlagWords::sendable(payload), payload));
+  }
+}
+
+TEST(InboxLayout, EveryPackHasOnePlace) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint32_t capacity : {1u, 2u, 3u, 17u}) {
+      const InboxLayout layout{ranks, capacity};
+      std::vector<int> uses(layout.bytes() / sizeof(Pack));
+      for (WordKind kind : {WordKind::kSentinel, WordKind::kFlag})
+        for (uint32_t slot = 0; slot < kSlots; ++slot)
+          for (uint32_t source = 0; source < ranks; ++source)
+            for (size_t i = 0; i < size_t{capacity} * InboxLayout::expansion(kind); ++i) {
+              const size_t at = layout.region(kind, slot, source) + i;
+              ASSERT_LT(at, uses.size());
+              EXPECT_EQ(at < layout.sentinel_bytes() / sizeof(Pack), kind == WordKind::kSentinel);
+              ++uses[at];
+            }
+      for (int use : uses) ASSERT_EQ(use, 1);
+    }
+}
+
+TEST(Turn, SlotsGoRoundThroughTheWrapOfTheEpoch) {
+  Turn turn{0xFFFFFFFE, 1, 0, 0};
+  for (uint32_t k = 0; k < 7; ++k) {
+    EXPECT_EQ(turn.epoch, 0xFFFFFFFE + k);
+    EXPECT_EQ(turn.slot, (1 + k) % kSlots);
+    const Turn next = turn_after(turn, 5 + k, 4);
+    EXPECT_EQ(slot_before(next.slot), turn.slot);
+    EXPECT_EQ(next.previous_packs, 5 + k);
+    EXPECT_LT(next.sweep, 4u);
+    turn = next;
+  }
+}
+
+}  // namespace
+}  // namespace onehop::test
