@@ -13,7 +13,7 @@ struct Geometry {
 };
 
 inline constexpr uint32_t kMaxBlocks = 32;
-inline constexpr uint32_t kMaxWorkers = 512;
+inline constexpr uint32_t kMaxWorkers = 256;
 
 /// Workers for `packs` packs: one pack for each as long as the grid stays small enough to be resident beside
 /// the job's own kernels (all blocks of a launch must run at once: each waits for peers), then more packs for

@@ -72,7 +72,8 @@ class Device {
   virtual Result<Stream> create_stream() = 0;
   virtual void destroy_stream(Stream) = 0;
   virtual Result<bool> finished(Stream) = 0;
-  /// Unique for the life of the process, also when a handle's value is used again. Legal while capturing.
+  /// Unique for the life of the process, also when a handle's value is used again. Not of a stream that is
+  /// being captured.
   virtual uint64_t stream_id(Stream) = 0;
   virtual Result<Capture> capture(Stream) = 0;
   /// Swaps the calling thread's stream-capture mode (a cudaStreamCaptureMode) and returns the old one.

@@ -25,7 +25,9 @@ Status Order::before(Stream stream, const Capture& capture) {
     return !any_ || follows ? Status{} : device_->wait(stream, done_);
   }
   if (capture.id != capture_) return mixes_ ? device_->wait_external(stream, done_) : Status{};
-  return device_->stream_id(stream) == capture_stream_ ? Status{} : device_->wait(stream, captured_done_);
+  // A stream that takes part in a capture cannot be destroyed before its end: within one capture the handle
+  // tells streams apart.
+  return stream == capture_stream_ ? Status{} : device_->wait(stream, captured_done_);
 }
 
 Status Order::after(Stream stream, const Capture& capture) {
@@ -35,7 +37,7 @@ Status Order::after(Stream stream, const Capture& capture) {
     return device_->record(done_, stream);
   }
   capture_ = capture.id;
-  capture_stream_ = device_->stream_id(stream);
+  capture_stream_ = stream;
   if (Status recorded = device_->record(captured_done_, stream); !recorded || !mixes_) return recorded;
   any_ = any_captured_ = true;
   return device_->record_external(done_, stream);

@@ -40,11 +40,11 @@ class Order {
   Event done_ = nullptr;           ///< the latest operation, of any launch
   Event captured_done_ = nullptr;  ///< the latest operation of the current capture; only ever an edge
   bool mixes_ = true;
-  bool any_ = false;             ///< done_ was recorded
-  bool any_captured_ = false;    ///< a graph that records done_ may be launched at any time
-  uint64_t stream_ = 0;          ///< of the latest eager operation
-  uint64_t capture_ = 0;         ///< the current capture
-  uint64_t capture_stream_ = 0;  ///< of its latest operation
+  bool any_ = false;                 ///< done_ was recorded
+  bool any_captured_ = false;        ///< a graph that records done_ may be launched at any time
+  uint64_t stream_ = 0;              ///< of the latest eager operation
+  uint64_t capture_ = 0;             ///< the current capture
+  Stream capture_stream_ = nullptr;  ///< of its latest operation
 };
 
 }  // namespace onehop

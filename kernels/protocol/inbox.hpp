@@ -29,6 +29,7 @@ static_assert(sizeof(Pack) == 16);
 
 enum class WordKind : uint32_t { kSentinel = 0, kFlag = 1 };
 
+/// Counts packs in 32 bits: inboxes stay far below 64 GiB.
 struct InboxLayout {
   uint32_t sources = 0;   ///< ranks of the communicator
   uint32_t capacity = 0;  ///< packs of payload that one source can send in one operation
@@ -36,18 +37,18 @@ struct InboxLayout {
   /// Inbox packs that carry one pack of payload.
   ONEHOP_HD static constexpr uint32_t expansion(WordKind kind) { return kind == WordKind::kFlag ? 2 : 1; }
 
-  ONEHOP_HD constexpr size_t area_packs(WordKind kind) const {
-    return size_t{kSlots} * sources * capacity * expansion(kind);
+  ONEHOP_HD constexpr uint32_t area_packs(WordKind kind) const {
+    return kSlots * sources * capacity * expansion(kind);
   }
 
   /// First pack of the region that `source` writes in `slot`.
-  ONEHOP_HD constexpr size_t region(WordKind kind, uint32_t slot, uint32_t source) const {
-    const size_t area = kind == WordKind::kFlag ? area_packs(WordKind::kSentinel) : 0;
-    return area + (size_t{slot} * sources + source) * capacity * expansion(kind);
+  ONEHOP_HD constexpr uint32_t region(WordKind kind, uint32_t slot, uint32_t source) const {
+    const uint32_t area = kind == WordKind::kFlag ? area_packs(WordKind::kSentinel) : 0;
+    return area + (slot * sources + source) * capacity * expansion(kind);
   }
 
   ONEHOP_HD constexpr size_t bytes() const {
-    return (area_packs(WordKind::kSentinel) + area_packs(WordKind::kFlag)) * sizeof(Pack);
+    return (size_t{area_packs(WordKind::kSentinel)} + area_packs(WordKind::kFlag)) * sizeof(Pack);
   }
   ONEHOP_HD constexpr size_t sentinel_bytes() const { return area_packs(WordKind::kSentinel) * sizeof(Pack); }
 };

@@ -73,40 +73,38 @@ template <size_t kBytes, class Byte>
 class Payload {
  public:
   using Bits = typename BitsOf<kBytes>::Type;
-  static constexpr size_t kLanes = Lanes<kBytes>::kCount;
+  static constexpr uint32_t kLanes = Lanes<kBytes>::kCount;
 
-  ONEHOP_HD Payload(Byte* base, size_t count)
+  ONEHOP_HD Payload(Byte* base, uint32_t count)
       : base_(base), count_(count), wide_(reinterpret_cast<uintptr_t>(base) % sizeof(Pack) == 0) {}
 
-  ONEHOP_HD static constexpr uint32_t packs(size_t count) {
-    return static_cast<uint32_t>((count + kLanes - 1) / kLanes);
-  }
+  ONEHOP_HD static constexpr uint32_t packs(uint32_t count) { return (count + kLanes - 1) / kLanes; }
 
   ONEHOP_HD Pack load(uint32_t index) const {
-    const size_t first = size_t{index} * kLanes;
+    const uint32_t first = index * kLanes;
     if (wide_ && first + kLanes <= count_) return reinterpret_cast<const Pack*>(base_)[index];
     const Bits* elements = reinterpret_cast<const Bits*>(base_);
     Lanes<kBytes> lanes{};
-    for (size_t i = 0; i < kLanes; ++i)
+    for (uint32_t i = 0; i < kLanes; ++i)
       if (first + i < count_) lanes.lane[i] = elements[first + i];
     return pack_of<kBytes>(lanes);
   }
 
   ONEHOP_HD void store(uint32_t index, const Pack& pack) const {
-    const size_t first = size_t{index} * kLanes;
+    const uint32_t first = index * kLanes;
     if (wide_ && first + kLanes <= count_) {
       reinterpret_cast<Pack*>(base_)[index] = pack;
       return;
     }
     Bits* elements = reinterpret_cast<Bits*>(base_);
     const Lanes<kBytes> lanes = lanes_of<kBytes>(pack);
-    for (size_t i = 0; i < kLanes; ++i)
+    for (uint32_t i = 0; i < kLanes; ++i)
       if (first + i < count_) elements[first + i] = lanes.lane[i];
   }
 
  private:
   Byte* base_;
-  size_t count_;
+  uint32_t count_;
   bool wide_;
 };
 

@@ -2,6 +2,7 @@
 // job without the redirection is slower, one with a wrong redirection crashes.
 #include "plugin/interpose/entry.hpp"
 
+#include <cstdio>
 #include <cstring>
 
 #include "plugin/interpose/code_writer.hpp"

@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "plugin/interpose/dynamic_symbols.hpp"

@@ -7,10 +7,10 @@
 // What holds at the call with RT_CONSISTENT (tested with glibc 2.36): the new object and all that it needs
 // are mapped and listed, and no constructor of theirs has run; in 2.36 and before they are not relocated, so
 // that their own code must not be called, but their text and their dynamic symbols are as they will be.
-// Releases that notify later, after relocation, keep that order towards constructors. After dlclose the
-// object is unmapped and not listed. Since 2.35 each dlmopen namespace has an r_debug of its own but all
-// share the function: for a change in another namespace the state read here is this namespace's, which is
-// consistent, so that `changed` is called once too often; it finds nothing new.
+// Releases that notify after relocation (2.41; not tested) keep that order towards constructors. After
+// dlclose the object is unmapped and not listed. Since 2.35 each dlmopen namespace has an r_debug of its own
+// but all share the function: for a change in another namespace the state read here is this namespace's,
+// which is consistent, so that `changed` is called once too often; it finds nothing new.
 //
 // Saving no registers is right: r_brk is called from other translation units of the loader by the C calling
 // convention.

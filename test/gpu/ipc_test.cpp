@@ -1,5 +1,5 @@
-// Ranks in processes of their own, on one GPU or several, with staging memory shared by CUDA IPC. Without MPS the driver gives the
-// GPU to one process at a time, so a call takes milliseconds; every wait has a deadline.
+// Ranks in processes of their own, on one GPU or several, with staging memory shared by CUDA IPC. Without MPS
+// the driver gives the GPU to one process at a time, so a call takes milliseconds; every wait has a deadline.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -30,12 +30,12 @@ struct Board {
   }
 };
 
-#define MUST(condition)                                                             \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
+#define MUST(condition)                                                                   \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
       std::fprintf(stderr, "rank %d: %s failed (line %d)\n", rank, #condition, __LINE__); \
-      _exit(1);                                                                     \
-    }                                                                               \
+      _exit(1);                                                                           \
+    }                                                                                     \
   } while (false)
 
 void run_rank(int rank, int ranks, Element element, Board& board) {
@@ -70,10 +70,12 @@ void run_rank(int rank, int ranks, Element element, Board& board) {
   MUST(cudaMalloc(reinterpret_cast<void**>(&receive), kLimit) == cudaSuccess);
   std::vector<unsigned char> output(kLimit);
   for (int call = 0; call < kCalls; ++call) {
-    const size_t count = call % 7 == 6 ? kLimit / size : static_cast<size_t>(1 + call * call * 3);
+    const size_t count =
+        std::min(kLimit / size, call % 7 == 6 ? kLimit : static_cast<size_t>(1 + call * call * 3));
     std::vector<std::vector<unsigned char>> data;
     std::vector<const unsigned char*> inputs;
-    for (int r = 0; r < ranks; ++r) data.push_back(random_bytes(kLimit, static_cast<uint64_t>(call * 16 + r)));
+    for (int r = 0; r < ranks; ++r)
+      data.push_back(random_bytes(kLimit, static_cast<uint64_t>(call * 16 + r)));
     for (const auto& d : data) inputs.push_back(d.data());
     MUST(cudaMemcpyAsync(send, data[rank].data(), kLimit, cudaMemcpyHostToDevice, me.stream) == cudaSuccess);
     MUST(cudaMemsetAsync(receive, 0xA5, kLimit, me.stream) == cudaSuccess);
@@ -118,8 +120,9 @@ TEST_P(Processes, ReduceRight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Processes,
-                         testing::Values(std::tuple(2, Element::kBfloat16), std::tuple(2, Element::kInteger64),
-                                         std::tuple(3, Element::kFloat32), std::tuple(4, Element::kFloat16),
+                         testing::Values(std::tuple(2, Element::kBfloat16),
+                                         std::tuple(2, Element::kInteger64), std::tuple(3, Element::kFloat32),
+                                         std::tuple(4, Element::kFloat16),
                                          std::tuple(8, Element::kBfloat16)));
 
 }  // namespace

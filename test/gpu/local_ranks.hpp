@@ -1,5 +1,5 @@
-// All ranks of a communicator in one process and without NCCL: a stream for each, spread over the devices there are. What runs is the
-// product's staging, order and kernels.
+// All ranks of a communicator in one process and without NCCL: a stream for each, spread over the devices
+// there are. What runs is the product's staging, order and kernels.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,9 +15,12 @@
 
 namespace onehop::test {
 
-inline void cuda_ok(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
+inline void cuda_ok(cudaError_t error) {
+  ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
+}
 
-/// Every wait of a kernel ends by itself after this long: a broken protocol must fail the test, not hang the machine.
+/// Every wait of a kernel ends by itself after this long: a broken protocol must fail the test, not hang the
+/// machine.
 inline constexpr uint64_t kBudgetNs = 5'000'000'000;
 
 struct Rank {

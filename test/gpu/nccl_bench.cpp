@@ -1,5 +1,6 @@
-// Stock NCCL and onehop side by side in one process, by turns: the same communicators, buffers and graphs' shape; onehop is switched off and on with
-// onehopEnable. All ranks in this process, one thread, several on one GPU where there are fewer GPUs.
+// Stock NCCL and onehop side by side in one process, by turns: the same communicators, buffers and graphs'
+// shape; onehop is switched off and on with onehopEnable. All ranks in this process, one thread, several on
+// one GPU where there are fewer GPUs.
 //
 //   nccl-bench LINKS OUT.json RANKS...
 #include <algorithm>
@@ -46,9 +47,11 @@ class Bench {
         row(on, "graph", bytes, us[on]);
         row(on, "eager, host time of the call", bytes, host_us[on]);
       }
-      std::printf("%zu ranks %6zu B  graph: NCCL %6.2f us, onehop %6.2f us (%.2fx)   host time of an eager call: NCCL %5.2f us, "
-                  "onehop %5.2f us\n",
-                  node_.size(), bytes, us[0], us[1], us[0] / us[1], host_us[0], host_us[1]);
+      std::printf(
+          "%zu ranks %6zu B  graph: NCCL %6.2f us, onehop %6.2f us (%.2fx)   host time of an eager call: "
+          "NCCL %5.2f us, "
+          "onehop %5.2f us\n",
+          node_.size(), bytes, us[0], us[1], us[0] / us[1], host_us[0], host_us[1]);
       std::fflush(stdout);
     }
   }
@@ -56,7 +59,8 @@ class Bench {
  private:
   void reduce(size_t r, size_t bytes) {
     auto* base = static_cast<unsigned char*>(buffers_[r]);
-    MUST(ncclAllReduce(base, base + kLargest, bytes / 2, ncclBfloat16, ncclSum, node_.comms[r], node_.streams[r]));
+    MUST(ncclAllReduce(base, base + kLargest, bytes / 2, ncclBfloat16, ncclSum, node_.comms[r],
+                       node_.streams[r]));
   }
 
   void row(bool on, const char* mode, size_t bytes, double us) {
@@ -73,8 +77,8 @@ class Bench {
                   {"us", us}});
   }
 
-  /// Time per call in a graph of kCallsPerGraph. Each rank's time begins when its graph does; the one that begins last waits for nobody, so the
-  /// shortest is the time of the calls alone.
+  /// Time per call in a graph of kCallsPerGraph. Each rank's time begins when its graph does; the one that
+  /// begins last waits for nobody, so the shortest is the time of the calls alone.
   double graph_us(size_t bytes) {
     std::vector<cudaGraphExec_t> graphs(node_.size());
     std::vector<cudaEvent_t> start(node_.size()), stop(node_.size());
@@ -120,7 +124,8 @@ class Bench {
     return median(times);
   }
 
-  /// What the caller's thread spends in ncclAllReduce, one thread per rank, no group, the GPU kept from being the bottleneck.
+  /// What the caller's thread spends in ncclAllReduce, one thread per rank, no group, the GPU kept from being
+  /// the bottleneck.
   double host_us_per_call(size_t bytes) {
     constexpr int kBatch = 20, kBatches = 15;
     std::vector<std::vector<double>> times(node_.size());
@@ -154,7 +159,8 @@ int main(int argc, char** argv) {
   if (argc < 4) fail("usage: nccl-bench LINKS OUT.json RANKS...");
   int version = 0;
   MUST(ncclGetVersion(&version));
-  Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1], version);
+  Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1],
+                  version);
   for (int i = 3; i < argc; ++i) {
     NcclNode warm_up(2);  // loads the plugin, so that it can be found
     const LoadedOnehop onehop;

@@ -1,5 +1,6 @@
-// Correctness through the whole plugin, in an NCCL program with all ranks in one process: in groups by one thread, and with a thread for each
-// rank; eager and captured (also when the first call of the communicator stands in the capture).
+// Correctness through the whole plugin, in an NCCL program with all ranks in one process: in groups by one
+// thread, and with a thread for each rank; eager and captured (also when the first call of the communicator
+// stands in the capture).
 //
 //   nccl-check RANKS
 #include <cstring>
@@ -84,7 +85,8 @@ class Check {
       for (size_t i = 0; i < count; ++i) {
         float expected = 0;
         for (size_t s = 0; s < node_.size(); ++s) expected += value(s, call, i);
-        if (host[i] != expected) fail("wrong result: rank " + std::to_string(r) + " count " + std::to_string(count));
+        if (host[i] != expected)
+          fail("wrong result: rank " + std::to_string(r) + " count " + std::to_string(count));
       }
     }
   }
@@ -112,8 +114,8 @@ int main(int argc, char** argv) {
   }
   const LoadedOnehop onehop;
   const onehopStatistics s = onehop.statistics();
-  std::printf("nccl-check: %d ranks right; onehop %s, %llu calls taken, %llu passed, %llu communicators on\n", ranks,
-              onehop.found() ? "loaded" : "not loaded", static_cast<unsigned long long>(s.taken),
+  std::printf("nccl-check: %d ranks right; onehop %s, %llu calls taken, %llu passed, %llu communicators on\n",
+              ranks, onehop.found() ? "loaded" : "not loaded", static_cast<unsigned long long>(s.taken),
               static_cast<unsigned long long>(s.passed), static_cast<unsigned long long>(s.communicators_on));
   return onehop.found() && s.taken == 0 ? 1 : 0;
 }

@@ -1,5 +1,6 @@
-// All ranks of an NCCL communicator in one process: an ordinary program that knows nccl.h and the CUDA runtime. Several ranks may share a GPU
-// (NCCL 2.30 or newer, NCCL_MULTI_RANK_GPU_ENABLE=1). Knows of onehop only what dlopen finds.
+// All ranks of an NCCL communicator in one process: an ordinary program that knows nccl.h and the CUDA
+// runtime. Several ranks may share a GPU (NCCL 2.30 or newer, NCCL_MULTI_RANK_GPU_ENABLE=1). Knows of onehop
+// only what dlopen finds.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -59,7 +60,8 @@ class LoadedOnehop {
 
 class NcclNode {
  public:
-  explicit NcclNode(int ranks) : comms(static_cast<size_t>(ranks)), streams(comms.size()), devices(comms.size()) {
+  explicit NcclNode(int ranks)
+      : comms(static_cast<size_t>(ranks)), streams(comms.size()), devices(comms.size()) {
     int found = 0;
     MUST(cudaGetDeviceCount(&found));
     for (int r = 0; r < ranks; ++r) devices[static_cast<size_t>(r)] = r % found;

@@ -8,7 +8,8 @@ namespace {
 constexpr size_t kLimit = 64 << 10;
 constexpr unsigned char kPoison = 0xA5;
 
-/// One rank's buffers for a batch of calls: inputs that stay, a scratch input that is spoiled after every call, and an output for each call.
+/// One rank's buffers for a batch of calls: inputs that stay, a scratch input that is spoiled after every
+/// call, and an output for each call.
 class Buffers {
  public:
   Buffers(int device, size_t input_bytes, size_t output_bytes, uint64_t seed)
@@ -59,13 +60,15 @@ class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
       buffers_.push_back(std::make_unique<Buffers>((*node_)[r].device, 4 * kLimit, output_bytes, 1000 + r));
   }
 
-  /// The input is copied to a scratch buffer, reduced from there, and spoiled at once: a kernel that still read it would show.
+  /// The input is copied to a scratch buffer, reduced from there, and spoiled at once: a kernel that still
+  /// read it would show.
   void enqueue(size_t r, const Shape& shape, cudaStream_t on) {
     Buffers& b = *buffers_[r];
     const CurrentDevice scope(*cuda_device(), (*node_)[r].device);
     unsigned char* send = b.scratch + shape.input_at % 16 / size() * size();
     if (shape.in_place) send = b.output + shape.output_at;
-    cuda_ok(cudaMemcpyAsync(send, b.input + shape.input_at, shape.count * size(), cudaMemcpyDeviceToDevice, on));
+    cuda_ok(
+        cudaMemcpyAsync(send, b.input + shape.input_at, shape.count * size(), cudaMemcpyDeviceToDevice, on));
     (*node_)[r].all_reduce({send, b.output + shape.output_at, shape.count, element()}, on);
     if (!shape.in_place) cuda_ok(cudaMemsetAsync(b.scratch, kPoison, kLimit + 4096, on));
   }
@@ -74,19 +77,23 @@ class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
     std::vector<const unsigned char*> inputs(buffers_.size());
     for (const auto& b : buffers_) b->fetch();
     for (const Shape& shape : shapes) {
-      for (size_t r = 0; r < buffers_.size(); ++r) inputs[r] = buffers_[r]->host_input.data() + shape.input_at;
+      for (size_t r = 0; r < buffers_.size(); ++r)
+        inputs[r] = buffers_[r]->host_input.data() + shape.input_at;
       const unsigned char* first = buffers_[0]->host_output.data() + shape.output_at;
       for (size_t i = 0; i < shape.count; ++i) {
         const uint64_t want = expected(element(), inputs, i), got = element_at(first, size(), i);
         if (want != got && !(is_nan(element(), want) && is_nan(element(), got)))
-          FAIL() << "count " << shape.count << " element " << i << ": " << std::hex << got << ", expected " << want;
+          FAIL() << "count " << shape.count << " element " << i << ": " << std::hex << got << ", expected "
+                 << want;
       }
       for (size_t r = 1; r < buffers_.size(); ++r)
-        ASSERT_EQ(std::memcmp(first, buffers_[r]->host_output.data() + shape.output_at, shape.count * size()), 0)
+        ASSERT_EQ(std::memcmp(first, buffers_[r]->host_output.data() + shape.output_at, shape.count * size()),
+                  0)
             << "rank " << r << " differs from rank 0 at count " << shape.count;
       for (const auto& b : buffers_)
         for (size_t i = shape.count * size(); i < shape.count * size() + 16; ++i)
-          ASSERT_EQ(b->host_output[shape.output_at + i], kPoison) << "written beyond the end at count " << shape.count;
+          ASSERT_EQ(b->host_output[shape.output_at + i], kPoison)
+              << "written beyond the end at count " << shape.count;
     }
   }
 
@@ -106,7 +113,8 @@ TEST_P(OneShot, EveryCountUpTo4097AndTheSizesNearTheLimit) {
     for (size_t k = 0; k < kBatch && first + k < counts.size(); ++k) {
       const size_t count = std::min(counts[first + k], limit);
       // Alignments of one element and more, different for input and output; every third call in place.
-      shapes.push_back({count, (first + k) % 31 * size(), k * (kLimit + 64) + (first + k) % 3 * size(), k % 3 == 0});
+      shapes.push_back(
+          {count, (first + k) % 31 * size(), k * (kLimit + 64) + (first + k) % 3 * size(), k % 3 == 0});
     }
     for (const auto& b : buffers_) b->poison();
     for (const Shape& shape : shapes) {
@@ -182,17 +190,20 @@ TEST_P(Graphs, ReplaysMixedWithEagerCalls) {
 
 std::string name_of(const testing::TestParamInfo<std::tuple<int, Element>>& info) {
   constexpr const char* names[] = {"Float32", "Float16", "Bfloat16", "Float64", "Integer32", "Integer64"};
-  return std::to_string(std::get<0>(info.param)) + "Ranks" + names[static_cast<size_t>(std::get<1>(info.param))];
+  return std::to_string(std::get<0>(info.param)) + "Ranks" +
+         names[static_cast<size_t>(std::get<1>(info.param))];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OneShot,
                          testing::Combine(testing::Range(2, 9),
-                                          testing::Values(Element::kFloat32, Element::kFloat16, Element::kBfloat16,
-                                                          Element::kFloat64, Element::kInteger32, Element::kInteger64)),
+                                          testing::Values(Element::kFloat32, Element::kFloat16,
+                                                          Element::kBfloat16, Element::kFloat64,
+                                                          Element::kInteger32, Element::kInteger64)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(All, Graphs,
-                         testing::Values(std::tuple(2, Element::kBfloat16), std::tuple(3, Element::kInteger32),
-                                         std::tuple(4, Element::kFloat32), std::tuple(8, Element::kBfloat16)),
+                         testing::Values(std::tuple(2, Element::kBfloat16),
+                                         std::tuple(3, Element::kInteger32), std::tuple(4, Element::kFloat32),
+                                         std::tuple(8, Element::kBfloat16)),
                          name_of);
 
 }  // namespace

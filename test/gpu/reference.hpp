@@ -1,4 +1,5 @@
-// What an all-reduce must give, computed on the host: the sum in rank order, in fp32 for the 16-bit types, rounded once.
+// What an all-reduce must give, computed on the host: the sum in rank order, in fp32 for the 16-bit types,
+// rounded once.
 #pragma once
 
 #include <cmath>
@@ -64,7 +65,8 @@ inline bool is_nan(Element element, uint64_t bits) {
   return false;
 }
 
-/// Random bit patterns: for floating-point types that is every exponent, infinities, NaNs, denormals and both zeros.
+/// Random bit patterns: for floating-point types that is every exponent, infinities, NaNs, denormals and both
+/// zeros.
 inline std::vector<unsigned char> random_bytes(size_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<unsigned char> data(bytes);

@@ -55,8 +55,10 @@ class Results {
     const size_t at = line.find("Module");
     std::string version;
     for (size_t i = at == std::string::npos ? line.size() : at + 6; i < line.size(); ++i) {
-      if (line[i] != ' ') version += line[i];
-      else if (!version.empty()) break;
+      if (line[i] != ' ')
+        version += line[i];
+      else if (!version.empty())
+        break;
     }
     return version;
   }

@@ -38,6 +38,7 @@ TEST_F(LoaderWatch, SeesAnObjectThatComesBack) {
   auto late = std::make_unique<Loaded>(LATE);
   const unsigned char* const address = late->address("late_value");
   const int patched = LateHook::patched;
+  ASSERT_TRUE(LateHook::patch.has_value());
   ASSERT_TRUE(LateHook::patch->intact());
   const int before = LateHook::notified;
   late.reset();

@@ -219,6 +219,52 @@ asm(R"(
     ret
   end good_far
 
+  # Empty functions, as the loader's debugger notification is one. Padding as compilers write it.
+  plant empty_return
+    ret
+    .byte 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0
+    .byte 0x0f, 0x1f, 0x40, 0
+  end empty_return
+
+  plant empty_endbr
+    endbr64
+    ret
+    .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x90
+  end empty_endbr
+
+  plant empty_repz
+    .byte 0xf3, 0xc3
+    int3
+    int3
+    int3
+    nop
+  end empty_repz
+
+  plant unempty_code_follows
+    ret
+    nop
+    push %rbx
+    pop %rbx
+    ret
+  end unempty_code_follows
+
+  plant unempty_no_room, 12
+    ret
+    nop
+    nop
+    nop
+    nop
+    nop
+  end unempty_no_room
+
+  plant unempty_does_something
+    inc %rdi
+    ret
+    nop
+    nop
+    nop
+  end unempty_does_something
+
   plant bad_branch_back
     xor %eax, %eax
   1:

@@ -57,8 +57,12 @@ TEST(Control, ThreeSlotsDoNot) {
 }
 
 TEST(Control, WithoutClearingOldDataIsBelieved) {
-  HookedFabric fabric([](Touch touch, uint32_t rank, uint32_t k) {
-    if (touch == Touch::kLoadTurn && rank == 0 && k >= kSlots) std::this_thread::sleep_for(milliseconds(20));
+  Progress progress;
+  HookedFabric fabric([&](Touch touch, uint32_t rank, uint32_t k) {
+    if (touch == Touch::kSent) progress.note_sent(rank, k);
+    // Rank 1 can go on to its next operation only if it takes the slot's old data for this one's.
+    if (touch == Touch::kLoadTurn && rank == 0 && k == kSlots)
+      wait_for([&] { return progress.has_sent(1, k + 1); }, milliseconds(1000));
   });
   Script script;
   for (uint32_t k = 0; k < 10; ++k) script.push_back(plain_step(Element::kFloat32, 4, 2, k));
@@ -93,7 +97,7 @@ TEST(Control, OneFlagPerPackBelievesTheOtherHalf) {
   for (uint32_t k = 0; k < 300; ++k) script.push_back(plain_step(Element::kInteger32, 24, 2, k));
   const Outcome outcome =
       Ranks<ReorderingFabric, Variant<ProvenRules, OneFlagPerPack>>(fabric, script, impatient()).run();
-  EXPECT_GT(outcome.problems.size(), 20u);
+  EXPECT_FALSE(outcome.problems.empty());
 }
 
 }  // namespace

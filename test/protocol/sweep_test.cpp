@@ -65,11 +65,17 @@ Outcome run_into_stale_flags(uint32_t epoch, bool plant) {
   Script script;
   for (uint32_t k = 0; k < kRound; ++k) script.push_back(plain_step(Element::kInteger32, 4, kRanks, k));
   script.push_back(plain_step(Element::kInteger32, 4 * kCapacity, kRanks, kRound));
+  script.push_back(plain_step(Element::kInteger32, 4, kRanks, kRound + 1));
   constexpr uint32_t kSendsOfOnePack = (kRanks - 1) * FlagWords::kPacks;
   uint32_t sends = 0;
+  Progress progress;
   HookedFabric fabric([&](Touch touch, uint32_t rank, uint32_t k) {
-    if (k == kRound && rank == 0 && touch == Touch::kSend && sends++ % kSendsOfOnePack == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (touch == Touch::kSent) progress.note_sent(rank, k);
+    if (k != kRound || rank != 0 || touch != Touch::kSend) return;
+    if (sends++ % kSendsOfOnePack != 0 || sends == 1) return;
+    // Rank 1 can go on to its next operation only if it believes old flags.
+    wait_for([&] { return progress.has_sent(1, k + 1); },
+             std::chrono::milliseconds(sends > kSendsOfOnePack + 1 ? 10 : 100));
   });
   RanksOptions options;
   options.ranks = kRanks;

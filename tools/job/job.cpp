@@ -1,5 +1,5 @@
-// An ordinary NCCL program: it knows nccl.h and the CUDA runtime, and nothing of onehop. One process is one rank; each size is reduced
-// many times, checked, and timed. Prints one JSON line per size.
+// An ordinary NCCL program: it knows nccl.h and the CUDA runtime, and nothing of onehop. One process is one
+// rank; each size is reduced many times, checked, and timed. Prints one JSON line per size.
 //
 //   onehop-job --rank R --ranks N --id-file PATH [--device D]
 #include <cuda_runtime_api.h>
@@ -39,11 +39,16 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--rank") arguments.rank = std::atoi(argv[i + 1]);
-    else if (name == "--ranks") arguments.ranks = std::atoi(argv[i + 1]);
-    else if (name == "--device") arguments.device = std::atoi(argv[i + 1]);
-    else if (name == "--id-file") arguments.id_file = argv[i + 1];
-    else fail("unknown argument " + name);
+    if (name == "--rank")
+      arguments.rank = std::atoi(argv[i + 1]);
+    else if (name == "--ranks")
+      arguments.ranks = std::atoi(argv[i + 1]);
+    else if (name == "--device")
+      arguments.device = std::atoi(argv[i + 1]);
+    else if (name == "--id-file")
+      arguments.id_file = argv[i + 1];
+    else
+      fail("unknown argument " + name);
   }
   if (arguments.rank < 0 || arguments.ranks < 1 || arguments.id_file.empty())
     fail("usage: onehop-job --rank R --ranks N --id-file PATH [--device D]");
@@ -98,7 +103,8 @@ class Job {
       const auto start = std::chrono::steady_clock::now();
       check(ncclAllReduce(send_, receive_, count, ncclFloat, ncclSum, comm_, stream_), "ncclAllReduce");
       check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-      microseconds.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+      microseconds.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
       wrong += count_wrong(count, call);
     }
     std::nth_element(microseconds.begin(), microseconds.begin() + kCalls / 2, microseconds.end());
@@ -113,13 +119,15 @@ class Job {
  private:
   /// Small integers, different in every call, whose sum is exact in any order.
   static float value(int rank, int call, size_t i) {
-    return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13 + static_cast<size_t>(call) * 29) % 101);
+    return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13 + static_cast<size_t>(call) * 29) %
+                              101);
   }
 
   void fill(size_t count, int call) {
     host_.resize(count);
     for (size_t i = 0; i < count; ++i) host_[i] = value(rank_, call, i);
-    check(cudaMemcpyAsync(send_, host_.data(), count * sizeof(float), cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(send_, host_.data(), count * sizeof(float), cudaMemcpyHostToDevice, stream_),
+          "cudaMemcpyAsync");
     check(cudaMemsetAsync(receive_, 0xA5, count * sizeof(float), stream_), "cudaMemsetAsync");
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }

@@ -2,9 +2,9 @@
 # Progress lines with the seconds since the start, and commands whose output matters only when they fail.
 
 # Scripts that call each other share one clock.
-export ONEHOP_STEP_START=${ONEHOP_STEP_START:-$(date +%s)}
+export SETUP_CLOCK_START=${SETUP_CLOCK_START:-$(date +%s)}
 
-step() { printf '[%3d s] %s\n' $(($(date +%s) - ONEHOP_STEP_START)) "$*"; }
+step() { printf '[%3d s] %s\n' $(($(date +%s) - SETUP_CLOCK_START)) "$*"; }
 
 fail() {
   printf 'error: %s\n' "$*" >&2

@@ -195,9 +195,9 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
                                      size_t* dependency_count) {
   if (edges != nullptr) *edges = nullptr;
 #else
-cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t handle, cudaStreamCaptureStatus* status,
-                                        unsigned long long* id, cudaGraph_t* graph,
-                                        const cudaGraphNode_t** dependencies, size_t* dependency_count) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies, size_t* dependency_count) {
 #endif
   if (status == nullptr) return report(cudaErrorInvalidValue);
   Lock lock;

@@ -23,6 +23,19 @@ bool may_share_gpus() {
   return setting != nullptr && std::atoi(setting) == 1;
 }
 
+struct CaptureInfo {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;  ///< 0 while not capturing
+};
+
+cudaError_t find_capture(cudaStream_t stream, CaptureInfo& info) {
+#if CUDART_VERSION >= 13000
+  return cudaStreamGetCaptureInfo(stream, &info.status, &info.id, nullptr, nullptr, nullptr, nullptr);
+#else
+  return cudaStreamGetCaptureInfo(stream, &info.status, &info.id, nullptr, nullptr, nullptr);
+#endif
+}
+
 /// The first error of a row of CUDA calls.
 class CudaCalls {
  public:
@@ -82,19 +95,14 @@ ncclResult_t Communicator::connect(const SharedHandle& handle) {
 ncclResult_t Communicator::launch(cudaStream_t stream, std::function<void()> work) {
   using Work = std::function<void()>;
   CudaCalls call;
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  unsigned long long id = 0;
-#if CUDART_VERSION >= 13000
-  call(cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
-#else
-  call(cudaStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr));
-#endif
-  const bool capturing = status != cudaStreamCaptureStatusNone;
+  CaptureInfo capture;
+  call(find_capture(stream, capture));
+  const bool capturing = capture.status != cudaStreamCaptureStatusNone;
   if (!capturing) {
     call(cudaStreamWaitEvent(stream, done_, 0));
-  } else if (id != capture_id_) {
+  } else if (capture.id != capture_id_) {
     call(cudaStreamWaitEvent(stream, done_, cudaEventWaitExternal));
-    capture_id_ = id;
+    capture_id_ = capture.id;
   } else {
     call(cudaStreamWaitEvent(stream, capture_done_, 0));
   }
@@ -109,6 +117,12 @@ ncclResult_t Communicator::launch(cudaStream_t stream, std::function<void()> wor
     call(cudaEventRecord(done_, stream));
   }
   return call.result();
+}
+
+bool Communicator::same_capture(cudaStream_t a, cudaStream_t b) {
+  CaptureInfo first, second;
+  return find_capture(a, first) == cudaSuccess && find_capture(b, second) == cudaSuccess &&
+         first.id == second.id;
 }
 
 ncclResult_t Communicator::link(cudaStream_t stream, cudaStream_t other) {
@@ -132,6 +146,36 @@ void Communicator::drain() {
 void Communicator::release_events() {
   cudaEventDestroy(done_);
   cudaEventDestroy(capture_done_);
+}
+
+namespace {
+
+struct DeadHandles {
+  std::mutex mutex;
+  std::vector<ncclComm*> handles;
+};
+
+// Never destroyed: background threads outlive main().
+DeadHandles& dead() {
+  static auto* all = new DeadHandles;
+  return *all;
+}
+
+}  // namespace
+
+ncclComm* make_handle(CommunicatorRef communicator) {
+  const std::lock_guard guard(dead().mutex);
+  if (dead().handles.empty()) return new ncclComm{ncclComm::kMagic, std::move(communicator)};
+  ncclComm* const comm = dead().handles.back();
+  dead().handles.pop_back();
+  *comm = {ncclComm::kMagic, std::move(communicator)};
+  return comm;
+}
+
+void end_handle(ncclComm* comm) {
+  *comm = {0, nullptr};
+  const std::lock_guard guard(dead().mutex);
+  dead().handles.push_back(comm);
 }
 
 ncclResult_t check_handle(const ncclComm* comm) {

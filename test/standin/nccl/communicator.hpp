@@ -50,6 +50,8 @@ class Communicator {
   /// Enqueues work behind all earlier work of this communicator, whatever streams and graphs that is in. The
   /// work keeps what it needs alive, but must not own the communicator's events.
   ncclResult_t launch(cudaStream_t stream, std::function<void()> work);
+  /// Whether both streams are in the same capture, or both in none.
+  static bool same_capture(cudaStream_t a, cudaStream_t b);
   /// Makes `stream` wait for what is on `other`.
   ncclResult_t link(cudaStream_t stream, cudaStream_t other);
   /// Returns when the work enqueued so far is done.
@@ -63,7 +65,6 @@ class Communicator {
 
  private:
   std::optional<SharedMemory> memory_;
-  uint64_t round_ = 0;  ///< rounds of exchange() so far
 
   cudaEvent_t done_ = nullptr;          ///< the newest work, eager or in a launch of a graph
   cudaEvent_t capture_done_ = nullptr;  ///< the newest work in the current capture
@@ -76,24 +77,25 @@ std::vector<int> everyone(int ranks);
 
 template <class Record>
 bool Communicator::exchange(const Record& mine, const std::vector<int>& members, std::vector<Record>& all) {
-  static_assert(sizeof(Record) <= sizeof(Board::record));
-  Board* const board = segment()->board;
-  const uint64_t round = ++round_;
-  const auto reached = [&](std::atomic<uint64_t> Board::*count, uint64_t value) {
-    return wait_until(cancelled, [&] {
-      for (int member : members) {
-        if ((board[member].*count).load(std::memory_order_acquire) < value) return false;
-      }
-      return true;
-    });
-  };
-  if (!reached(&Board::read, round - 1)) return false;
-  std::memcpy(board[rank].record, &mine, sizeof mine);
-  board[rank].posted.store(round, std::memory_order_release);
-  if (!reached(&Board::posted, round)) return false;
+  static_assert(sizeof(Record) <= sizeof(Mail::record));
+  Mail(&mail)[kMaxCommRanks][kMaxCommRanks] = segment()->mail;
+  for (int member : members) {
+    Mail& out = mail[rank][member];
+    const uint64_t posted = out.posted.load(std::memory_order_relaxed);
+    if (!wait_until(cancelled, [&] { return out.read.load(std::memory_order_acquire) == posted; }))
+      return false;
+    std::memcpy(out.record, &mine, sizeof mine);
+    out.posted.store(posted + 1, std::memory_order_release);
+  }
   all.assign(ranks, Record{});
-  for (int member : members) std::memcpy(&all[member], board[member].record, sizeof(Record));
-  board[rank].read.store(round, std::memory_order_release);
+  for (int member : members) {
+    Mail& in = mail[member][rank];
+    const uint64_t read = in.read.load(std::memory_order_relaxed);
+    if (!wait_until(cancelled, [&] { return in.posted.load(std::memory_order_acquire) > read; }))
+      return false;
+    std::memcpy(&all[member], in.record, sizeof(Record));
+    in.read.store(read + 1, std::memory_order_release);
+  }
   return true;
 }
 
@@ -107,6 +109,11 @@ struct ncclComm {
 };
 
 namespace onehop::standin {
+
+/// A dead handle's address is the next one's, at once: whoever keeps state by address must have noticed its
+/// end.
+ncclComm* make_handle(CommunicatorRef communicator);
+void end_handle(ncclComm* comm);
 
 /// InvalidArgument for a null or dead handle.
 ncclResult_t check_handle(const ncclComm* comm);

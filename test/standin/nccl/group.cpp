@@ -78,8 +78,26 @@ ncclResult_t launch_point_to_point(const std::vector<Operation>& operations) {
   return ncclSuccess;
 }
 
+/// All streams of one communicator in a group must be in the same capture, or in none.
+ncclResult_t check_captures(const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) {
+    const auto first = std::find_if(operations.begin(), operations.end(), [&](const Operation& other) {
+      return other.communicator == operation.communicator;
+    });
+    cudaSetDevice(operation.communicator->device);
+    if (Communicator::same_capture(first->stream, operation.stream)) continue;
+    warn(
+        "Streams given to a communicator within a NCCL group must either be all uncaptured or all captured "
+        "by "
+        "the same graph.");
+    return ncclInvalidUsage;
+  }
+  return ncclSuccess;
+}
+
 /// Collectives in the order of the calls, then what goes between two ranks.
 ncclResult_t launch_all(std::vector<Operation> operations) {
+  if (const ncclResult_t error = check_captures(operations)) return error;
   std::vector<std::vector<Operation>> exchanges;  // by communicator
   for (Operation& operation : operations) {
     Communicator& communicator = *operation.communicator;

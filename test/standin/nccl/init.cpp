@@ -73,7 +73,7 @@ ncclResult_t add_rank(ncclComm_t* result, int ranks, const ncclUniqueId& id, int
   SharedHandle handle;
   std::memcpy(&handle, &id, sizeof handle);
   const auto communicator = std::make_shared<Communicator>(rank, ranks, device, blocking);
-  *result = new ncclComm{ncclComm::kMagic, communicator};
+  *result = make_handle(communicator);
   add_job({communicator, [communicator, handle] {
              load_net_plugins();
              const ncclResult_t met = communicator->connect(handle);
@@ -124,7 +124,7 @@ ncclResult_t split(Communicator& parent, const std::vector<int>& members, int co
   const auto child =
       std::make_shared<Communicator>(rank, static_cast<int>(chosen.size()), parent.device, blocking);
   const ncclResult_t met = child->connect(wishes[chosen.front()].memory);
-  if (met == ncclSuccess) *result = new ncclComm{ncclComm::kMagic, child};
+  if (met == ncclSuccess) *result = make_handle(child);
   return met;
 }
 

@@ -17,8 +17,7 @@ ncclResult_t add_and_end(Job job) {
 /// The handle is dead afterwards; work that still runs keeps the communicator itself.
 void release(ncclComm_t comm) {
   comm->communicator->release_events();
-  comm->magic = 0;
-  delete comm;
+  end_handle(comm);
 }
 
 /// Blocks even if the communicator does not: nobody could look at its state afterwards.

@@ -13,10 +13,10 @@ inline constexpr int kMaxCommRanks = 16;
 inline constexpr size_t kChunkBytes = 64 << 10;  ///< what a rank can publish in one step of a collective
 inline constexpr size_t kPipeBytes = 32 << 10;
 
-/// What a rank tells the others while communicators are made and split: rounds of one record each.
-struct alignas(64) Board {
-  std::atomic<uint64_t> posted;  ///< rounds whose record this rank has written
-  std::atomic<uint64_t> read;    ///< rounds whose records this rank has read from everyone
+/// From one rank to another while communicators are made and split: one record at a time.
+struct alignas(64) Mail {
+  std::atomic<uint64_t> posted;  ///< records so far
+  std::atomic<uint64_t> read;
   unsigned char record[112];
 };
 
@@ -36,7 +36,7 @@ struct alignas(64) Pipe {
 };
 
 struct Segment {
-  Board board[kMaxCommRanks];
+  Mail mail[kMaxCommRanks][kMaxCommRanks];  ///< [from][to]
   Stage stage[kMaxCommRanks];
   alignas(64) unsigned char chunk[kMaxCommRanks][2][kChunkBytes];
   Pipe pipe[kMaxCommRanks][kMaxCommRanks];  ///< [from][to]

@@ -31,7 +31,11 @@ TEST(Capture, ReportsItself) {
   unsigned long long ids[2] = {};
   for (unsigned long long& id : ids) {
     const cudaGraphExec_t graph = capture(stream, [&] {
+#if CUDART_VERSION >= 13000
       EXPECT_CUDA(cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
+#else
+      EXPECT_CUDA(cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr));
+#endif
       EXPECT_EQ(status, cudaStreamCaptureStatusActive);
     });
     EXPECT_CUDA(cudaGraphExecDestroy(graph));
@@ -49,7 +53,9 @@ TEST(Capture, SpreadsByEventsAndMustBeJoined) {
     ASSERT_CUDA(cudaStreamWaitEvent(side, fork, 0));
     ASSERT_CUDA(cudaLaunchHostFunc(side, add_one, &runs));
     ASSERT_CUDA(cudaEventRecord(join, side));
-    if (joined) ASSERT_CUDA(cudaStreamWaitEvent(stream, join, 0));
+    if (joined) {
+      ASSERT_CUDA(cudaStreamWaitEvent(stream, join, 0));
+    }
   };
   cudaGraph_t graph = nullptr;
   work(false);
@@ -156,6 +162,7 @@ TEST(Capture, WaitsOnlyForItsOwnWork) {
   ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   EXPECT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaErrorStreamCaptureIsolation);
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  other.synchronize();
   cudaGetLastError();
 }
 

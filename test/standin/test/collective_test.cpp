@@ -105,7 +105,9 @@ TEST(Collectives, MoveWhatTheyShould) {
     ASSERT_NCCL(ncclGather(part.data(), spread.data(), count, ncclInt, 0, comm, stream));
     stream.synchronize();
     EXPECT_EQ(part[0], 30 + rank);
-    if (rank == 0) EXPECT_EQ(spread[3 * count], 33);
+    if (rank == 0) {
+      EXPECT_EQ(spread[3 * count], 33);
+    }
   });
 }
 

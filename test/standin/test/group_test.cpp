@@ -100,6 +100,21 @@ TEST(Groups, WithAnErrorAreDropped) {
   });
 }
 
+TEST(Groups, StayInOneCapture) {
+  with_communicator(1, [](int, ncclComm_t comm) {
+    TestStream stream, other;
+    DeviceArray<int> from(1, 5), to(1);
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ASSERT_NCCL(ncclGroupStart());
+    ASSERT_NCCL(ncclAllReduce(from.data(), to.data(), 1, ncclInt, ncclSum, comm, stream));
+    ASSERT_NCCL(ncclAllReduce(from.data(), to.data(), 1, ncclInt, ncclSum, comm, other));
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  });
+}
+
 TEST(Groups, SimulationRunsNothing) {
   with_communicator(1, [](int, ncclComm_t comm) {
     TestStream stream;

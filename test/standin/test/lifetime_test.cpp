@@ -83,7 +83,9 @@ TEST(Revoke, StopsOperationsAndRefusesNewOnes) {
     TestStream stream;
     DeviceArray<int> array(1, 1);
     int* data = array.data();
-    if (rank == 0) ASSERT_NCCL(ncclAllReduce(data, data, 1, ncclInt, ncclSum, comm, stream));
+    if (rank == 0) {
+      ASSERT_NCCL(ncclAllReduce(data, data, 1, ncclInt, ncclSum, comm, stream));
+    }
     EXPECT_EQ(ncclCommRevoke(comm, 1), ncclInvalidArgument);
     EXPECT_NCCL(ncclCommRevoke(comm, 0));
     stream.synchronize();
@@ -98,7 +100,7 @@ TEST(Revoke, StopsOperationsAndRefusesNewOnes) {
   });
 }
 
-TEST(Destroy, WaitsForOperationsAndGivesTheAddressBack) {
+TEST(Destroy, GivesTheAddressBack) {
   ncclUniqueId id;
   ncclComm_t first = nullptr, second = nullptr;
   ASSERT_NCCL(ncclGetUniqueId(&id));
@@ -144,6 +146,37 @@ TEST(Shrink, LeavesRanksOut) {
     stream.synchronize();
     EXPECT_EQ(array[0], 2);
     EXPECT_NCCL(ncclCommDestroy(child));
+  });
+}
+
+TEST(Shrink, LeavesTheParentUsable) {
+  with_communicator(3, [](int rank, ncclComm_t comm) {
+    int excluded[] = {1};
+    ncclComm_t child = nullptr, second = nullptr;
+    if (rank != 1) {
+      ASSERT_NCCL(ncclCommShrink(comm, excluded, 1, &child, nullptr, NCCL_SHRINK_DEFAULT));
+      EXPECT_NCCL(ncclCommDestroy(child));
+    }
+    ASSERT_NCCL(ncclCommSplit(comm, 0, rank, &second, nullptr));
+    int count = 0;
+    EXPECT_NCCL(ncclCommCount(second, &count));
+    EXPECT_EQ(count, 3);
+    EXPECT_NCCL(ncclCommDestroy(second));
+  });
+}
+
+TEST(Destroy, WaitsForOperations) {
+  ncclUniqueId id;
+  ASSERT_NCCL(ncclGetUniqueId(&id));
+  run_ranks(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL(ncclCommInitRank(&comm, 2, id, rank));
+    TestStream stream;
+    DeviceArray<int> array(1, 1);
+    if (rank == 1) std::this_thread::sleep_for(20ms);
+    ASSERT_NCCL(ncclAllReduce(array.data(), array.data(), 1, ncclInt, ncclSum, comm, stream));
+    EXPECT_NCCL(ncclCommDestroy(comm));
+    EXPECT_EQ(array[0], 2);
   });
 }
 

@@ -88,13 +88,14 @@ int main(int argc, char** argv) {
         "cudaIpcOpenMemHandle");
   if (peers != nullptr) std::printf("peer %.0f\n", peers[kCount - 1]);
 
+  // Nobody goes while a peer may still open its memory.
+  check(ncclAllReduce(mine, mine, 1, ncclChar, ncclSum, comm, stream) == ncclSuccess, "ncclAllReduce");
+  check(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
   if (mode == "leave-blocked") {
     // Exits while an operation that nobody else joins keeps the stream's thread busy.
     if (rank == 0) ncclAllReduce(data, data, kCount, ncclFloat, ncclSum, comm, stream);
     return 0;
   }
-  // Nobody goes while a peer may still open its memory.
-  check(ncclAllReduce(mine, mine, 1, ncclChar, ncclSum, comm, stream) == ncclSuccess, "ncclAllReduce");
   check(ncclCommDestroy(comm) == ncclSuccess, "ncclCommDestroy");
   std::printf("done\n");
   return 0;
