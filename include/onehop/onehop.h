@@ -22,28 +22,29 @@ struct ncclComm;
 ONEHOP_API const char* onehopVersion(void);
 
 enum onehopState {
-  onehopUnknown = 0,  /* no all-reduce was called on this communicator yet, or it is not one of a patched libnccl */
-  onehopOn = 1,       /* eligible calls are taken */
-  onehopOff = 2,      /* every call goes to NCCL */
-  onehopFailed = 3,   /* aborted, or a peer's data did not come within ONEHOP_TIMEOUT_S */
+  onehopUnknown =
+      0,        /* no all-reduce was called on this communicator yet, or it is not one of a patched libnccl */
+  onehopOn = 1, /* eligible calls are taken */
+  onehopOff = 2,    /* every call goes to NCCL */
+  onehopFailed = 3, /* aborted, or a peer's data did not come within ONEHOP_TIMEOUT_S */
 };
 
 typedef struct {
   enum onehopState state;
-  char reason[256];    /* why it is off or failed, else empty */
-  uint64_t max_bytes;  /* largest call that is taken, 0 unless it is on */
-  uint64_t taken;      /* calls served by onehop */
-  uint64_t passed;     /* calls passed to NCCL */
+  char reason[256];   /* why it is off or failed, else empty */
+  uint64_t max_bytes; /* largest call that is taken, 0 unless it is on */
+  uint64_t taken;     /* calls served by onehop */
+  uint64_t passed;    /* calls passed to NCCL */
 } onehopCommStatus;
 
 /* What onehop decided for a communicator, and what it did. Returns 0, or -1 if an argument is null. */
 ONEHOP_API int onehopGetCommStatus(struct ncclComm* comm, onehopCommStatus* status);
 
 typedef struct {
-  uint32_t images;     /* libnccl images whose functions are taken over */
-  uint64_t seen;       /* ncclAllReduce calls that reached onehop, in this process */
-  uint64_t taken;      /* of these, calls served by onehop */
-  uint64_t passed;     /* of these, calls passed to NCCL */
+  uint32_t images; /* libnccl images whose functions are taken over */
+  uint64_t seen;   /* ncclAllReduce calls that reached onehop, in this process */
+  uint64_t taken;  /* of these, calls served by onehop */
+  uint64_t passed; /* of these, calls passed to NCCL */
   uint64_t communicators_on;
   uint64_t communicators_off;
 } onehopStatistics;
@@ -51,9 +52,9 @@ typedef struct {
 /* Sums over the process, since the plugin was loaded. Returns 0, or -1 if the argument is null. */
 ONEHOP_API int onehopGetStatistics(onehopStatistics* statistics);
 
-/* From now on take (1) or pass (0) the eligible calls of a communicator that is on. Collective: every rank of the
- * communicator must call it at the same place between its calls, else the job hangs. Returns 0, or -1 if the
- * communicator is not on. */
+/* From now on take (1) or pass (0) the eligible calls of a communicator that is on. Collective: every rank of
+ * the communicator must call it at the same place between its calls, else the job hangs. Returns 0, or -1 if
+ * the communicator is not on. */
 ONEHOP_API int onehopEnable(struct ncclComm* comm, int enable);
 
 #ifdef __cplusplus

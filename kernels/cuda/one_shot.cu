@@ -9,12 +9,12 @@ namespace {
 
 template <class Element, uint32_t kBound>
 __global__ void __launch_bounds__(kMaxWorkers + CudaGroup::kKeeperThreads)
-    one_shot_kernel(const __grid_constant__ CommView comm, const __grid_constant__ Operation operation) {
+    one_shot_kernel(const __grid_constant__ Operation operation, const __grid_constant__ CommView comm) {
   CudaMemory memory;
   one_shot<Element, kBound>(memory, CudaGroup{}, comm, operation);
 }
 
-using Kernel = void (*)(CommView, Operation);
+using Kernel = void (*)(Operation, CommView);
 
 constexpr uint32_t kBounds = 3;
 constexpr uint32_t bound_index(uint32_t ranks) {
@@ -71,7 +71,7 @@ cudaError_t launch_one_shot(const CommView& comm, const Operation& operation, co
   config.gridDim = geometry.blocks;
   config.blockDim = geometry.workers + CudaGroup::kKeeperThreads;
   config.stream = stream;
-  return cudaLaunchKernelEx(&config, table().find(operation.element, comm.ranks), comm, operation);
+  return cudaLaunchKernelEx(&config, table().find(operation.element, comm.ranks), operation, comm);
 }
 
 cudaError_t load_cuda_kernels() {

@@ -67,12 +67,30 @@ ONEHOP_HD Pack pack_of(const Lanes<kBytes>& lanes) {
   return pack;
 }
 
-/// A buffer of `count` elements of kBytes bytes, seen as packs. The last pack may be partial: it reads as
-/// padded with zeros, and only its elements are written.
+/// The elements first .. first + lanes - 1 of a buffer of `count`, one by one; those beyond the end read as zero ...
+template <size_t kBytes>
+ONEHOP_HD_COLD Pack load_narrow(const void* base, uint32_t first, uint32_t count) {
+  const auto* elements = static_cast<const typename BitsOf<kBytes>::Type*>(base);
+  Lanes<kBytes> lanes{};
+  for (uint32_t i = 0; i < Lanes<kBytes>::kCount; ++i)
+    if (first + i < count) lanes.lane[i] = elements[first + i];
+  return pack_of<kBytes>(lanes);
+}
+
+/// ... and are not written.
+template <size_t kBytes>
+ONEHOP_HD_COLD void store_narrow(void* base, uint32_t first, uint32_t count, const Pack pack) {
+  auto* elements = static_cast<typename BitsOf<kBytes>::Type*>(base);
+  const Lanes<kBytes> lanes = lanes_of<kBytes>(pack);
+  for (uint32_t i = 0; i < Lanes<kBytes>::kCount; ++i)
+    if (first + i < count) elements[first + i] = lanes.lane[i];
+}
+
+/// A buffer of `count` elements of kBytes bytes, seen as packs. The last pack may be partial: it reads as padded with
+/// zeros, and only its elements are written.
 template <size_t kBytes, class Byte>
 class Payload {
  public:
-  using Bits = typename BitsOf<kBytes>::Type;
   static constexpr uint32_t kLanes = Lanes<kBytes>::kCount;
 
   ONEHOP_HD Payload(Byte* base, uint32_t count)
@@ -82,24 +100,17 @@ class Payload {
 
   ONEHOP_HD Pack load(uint32_t index) const {
     const uint32_t first = index * kLanes;
-    if (wide_ && first + kLanes <= count_) return reinterpret_cast<const Pack*>(base_)[index];
-    const Bits* elements = reinterpret_cast<const Bits*>(base_);
-    Lanes<kBytes> lanes{};
-    for (uint32_t i = 0; i < kLanes; ++i)
-      if (first + i < count_) lanes.lane[i] = elements[first + i];
-    return pack_of<kBytes>(lanes);
+    if (wide_ && first + kLanes <= count_) [[likely]]
+      return reinterpret_cast<const Pack*>(base_)[index];
+    return load_narrow<kBytes>(base_, first, count_);
   }
 
   ONEHOP_HD void store(uint32_t index, const Pack& pack) const {
     const uint32_t first = index * kLanes;
-    if (wide_ && first + kLanes <= count_) {
+    if (wide_ && first + kLanes <= count_) [[likely]]
       reinterpret_cast<Pack*>(base_)[index] = pack;
-      return;
-    }
-    Bits* elements = reinterpret_cast<Bits*>(base_);
-    const Lanes<kBytes> lanes = lanes_of<kBytes>(pack);
-    for (uint32_t i = 0; i < kLanes; ++i)
-      if (first + i < count_) elements[first + i] = lanes.lane[i];
+    else
+      store_narrow<kBytes>(base_, first, count_, pack);
   }
 
  private:

@@ -35,7 +35,7 @@ Outcome clear_after_the_peer_sent() {
   Progress progress;
   HookedFabric fabric([&](Touch touch, uint32_t rank, uint32_t k) {
     if (touch == Touch::kSent) progress.note_sent(rank, k);
-    if (touch == Touch::kClear && rank == 0 && k + 1 < kSteps)
+    if (touch == Touch::kClear && rank == 0 && k + 1 < kSteps && progress.may_pause(rank, k))
       wait_for([&] { return progress.has_sent(1, k + 1); });
   });
   Script script;

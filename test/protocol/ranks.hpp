@@ -55,7 +55,11 @@ class Ranks {
       Rank& rank = *ranks_.back();
       for (State& state : rank.state) state.turn = options.first;
       CommView& comm = rank.comm;
-      comm = {r, options.ranks, layout, rank.state.data(), &rank.control, {}, 0};
+      comm.rank = r;
+      comm.ranks = options.ranks;
+      comm.layout = layout;
+      comm.state = rank.state.data();
+      comm.control = &rank.control;
       comm.budget_ns = static_cast<uint64_t>(std::chrono::nanoseconds(options.budget).count());
       for (uint32_t peer = 0; peer < options.ranks; ++peer) comm.inbox[peer] = inboxes_[peer].get();
       fabric_.attach(comm);

@@ -30,7 +30,10 @@ TEST_P(Sweep, RenewsEveryPackOfEverySlotInOneRound) {
   for (uint32_t workers : {1u, 2u, 3u, 16u}) {
     for (uint32_t start = 0; start < kSlots * capacity; ++start) {
       std::vector<Pack> inbox(layout.bytes() / sizeof(Pack), Pack{{kOld, kOld, kOld, kOld}});
-      CommView comm{me, ranks, layout, nullptr, nullptr, {}, 0};
+      CommView comm;
+      comm.rank = me;
+      comm.ranks = ranks;
+      comm.layout = layout;
       comm.inbox[me] = reinterpret_cast<unsigned char*>(inbox.data());
       Turn turn = first_turn();
       for (uint32_t k = 0; k < start; ++k) turn = turn_after(turn, 0, capacity);
