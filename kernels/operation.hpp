@@ -29,17 +29,26 @@ constexpr size_t element_size(Element element) {
   return 0;
 }
 
-/// One rank's view of its communicator. `inbox[r]` is rank r's inbox as this rank addresses it.
+/// One rank's view of its communicator.
 ///
-/// What a kernel needs first comes first: the constant cache is cold when it begins, and brings in 64 bytes at a time.
+/// What a kernel needs first comes first: the constant cache is cold when it begins, and brings in 64 bytes
+/// at a time. The peers stand in the order in which this rank sends to them, beginning with the rank after
+/// it, so that not all ranks write to the same inbox at once; and so that a kernel finds each at a fixed
+/// place.
 struct CommView {
   State* state = nullptr;  ///< device memory of this rank alone
   InboxLayout layout;
   uint32_t rank = 0;
   uint32_t ranks = 0;
-  unsigned char* inbox[kMaxRanks] = {};
+  unsigned char* own = nullptr;  ///< this rank's inbox
+  unsigned char* peers[kMaxRanks - 1] =
+      {};                      ///< the inboxes of ranks rank + 1, rank + 2, ..., round to rank - 1
   Control* control = nullptr;  ///< pinned host memory
   uint64_t budget_ns = 0;      ///< longest wait for a peer; 0: none
+
+  /// Rank r's inbox, as this rank addresses it. `rank` and `ranks` are set.
+  unsigned char*& inbox(uint32_t r) { return r == rank ? own : peers[(r + ranks - rank - 1) % ranks]; }
+  unsigned char* inbox(uint32_t r) const { return r == rank ? own : peers[(r + ranks - rank - 1) % ranks]; }
 };
 
 /// One all-reduce (sum). `send` and `receive` hold `count` elements, aligned to the element; they may be

@@ -45,24 +45,23 @@ ONEHOP_HD void one_shot(Mem& memory, const Group& group, const CommView& comm, c
 
   // The time of the hop is spent on what must be done anyway.
   Incoming<Words, kBound> incoming(comm, turn);
-  if (works) incoming.ask_for(memory, begin);
+  if (works) incoming.ask_for(memory, begin, first);
   group.sync();  // every thread of the block has read the turn
   if (group.is_keeper()) {
     const uint32_t left_behind = Words::kKind == WordKind::kSentinel ? packs : 0;
     keep_turn<Rules>(memory, group, comm, turn_after<Rules>(turn, left_behind, comm.layout.capacity));
+    if (group.block() == 0) renew_flags<Rules>(memory, comm, turn);
   }
-  if (group.is_worker()) clear_previous<Rules>(memory, group, comm, turn);
+  if (group.is_worker()) clear_previous<Rules, kBound>(memory, group, comm, turn);
   if (!works) return;
 
   const Output output(static_cast<unsigned char*>(operation.receive), count);
   Patience patience;
-  Pack own = first;
   for (uint32_t i = begin;;) {
     if (!incoming.wait(memory, patience)) return;
-    output.store(i, incoming.template sum_with<PackSum<Element>>(own));
+    output.store(i, incoming.template sum<PackSum<Element>>());
     if ((i += stride) >= packs) break;
-    incoming.ask_for(memory, i);
-    own = Words::sendable(input.load(i));
+    incoming.ask_for(memory, i, Words::sendable(input.load(i)));
   }
 }
 

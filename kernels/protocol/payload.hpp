@@ -67,7 +67,8 @@ ONEHOP_HD Pack pack_of(const Lanes<kBytes>& lanes) {
   return pack;
 }
 
-/// The elements first .. first + lanes - 1 of a buffer of `count`, one by one; those beyond the end read as zero ...
+/// The elements first .. first + lanes - 1 of a buffer of `count`, one by one; those beyond the end read as
+/// zero ...
 template <size_t kBytes>
 ONEHOP_HD_COLD Pack load_narrow(const void* base, uint32_t first, uint32_t count) {
   const auto* elements = static_cast<const typename BitsOf<kBytes>::Type*>(base);
@@ -86,8 +87,8 @@ ONEHOP_HD_COLD void store_narrow(void* base, uint32_t first, uint32_t count, con
     if (first + i < count) elements[first + i] = lanes.lane[i];
 }
 
-/// A buffer of `count` elements of kBytes bytes, seen as packs. The last pack may be partial: it reads as padded with
-/// zeros, and only its elements are written.
+/// A buffer of `count` elements of kBytes bytes, seen as packs. The last pack may be partial: it reads as
+/// padded with zeros, and only its elements are written.
 template <size_t kBytes, class Byte>
 class Payload {
  public:

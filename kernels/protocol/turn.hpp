@@ -61,28 +61,35 @@ ONEHOP_HD void keep_turn(Memory& memory, const Group& group, const CommView& com
 }
 
 /// Empties what the previous operation left in this rank's inbox, for the operation that comes two after this
-/// one.
-template <class Rules, class Memory, class Group>
+/// one. By the workers.
+template <class Rules, uint32_t kBound, class Memory, class Group>
 ONEHOP_HD void clear_previous(Memory& memory, const Group& group, const CommView& comm, const Turn& turn) {
   if (!Rules::kClears) return;
-  const uint32_t slot = slot_before<Rules>(turn.slot);
-  unsigned char* inbox = comm.inbox[comm.rank];
   const Pack empty = {{0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu}};
-  for (uint32_t source = 0; source < comm.ranks; ++source) {
-    if (source == comm.rank) continue;
-    Pack* region = reinterpret_cast<Pack*>(inbox) + comm.layout.region(WordKind::kSentinel, slot, source);
-    for (uint32_t i = group.worker(); i < turn.previous_packs; i += group.workers())
-      memory.clear(region + i, empty);
+  Pack* slot = reinterpret_cast<Pack*>(comm.own) +
+               comm.layout.region(WordKind::kSentinel, slot_before<Rules>(turn.slot), 0);
+  for (uint32_t i = group.worker(); i < turn.previous_packs; i += group.workers()) {
+    ONEHOP_UNROLL
+    for (uint32_t source = 0; source < kBound; ++source)
+      if (source < comm.ranks && source != comm.rank)
+        memory.clear(slot + source * comm.layout.capacity + i, empty);
   }
-  // Flag words are not emptied: an old flag is not the epoch. But 3 * 2^32 operations later it would be,
-  // where no operation in between was long enough to write over it. So each operation renews one pack per
-  // source, in rotation: no flag gets older than kSlots * capacity operations.
-  for (uint32_t source = group.worker(); source < comm.ranks; source += group.workers()) {
+}
+
+/// Flag words are not emptied: an old flag is not the epoch. But it would be, billions of operations later
+/// (README.md has the numbers), where no operation in between was long enough to write over it. So each
+/// operation renews one pack per source, in rotation: no flag gets older than kSlots * capacity operations.
+/// By one thread of the launch.
+template <class Rules, class Memory>
+ONEHOP_HD void renew_flags(Memory& memory, const CommView& comm, const Turn& turn) {
+  if (!Rules::kClears) return;
+  constexpr uint32_t kPacks = InboxLayout::expansion(WordKind::kFlag);
+  const Pack renewed = {{0, turn.epoch, 0, turn.epoch}};
+  Pack* line = reinterpret_cast<Pack*>(comm.own) + turn.sweep * kPacks +
+               comm.layout.region(WordKind::kFlag, slot_before<Rules>(turn.slot), 0);
+  for (uint32_t source = 0; source < comm.ranks; ++source, line += comm.layout.capacity * kPacks) {
     if (source == comm.rank) continue;
-    Pack* line = reinterpret_cast<Pack*>(inbox) + comm.layout.region(WordKind::kFlag, slot, source) +
-                 size_t{turn.sweep} * InboxLayout::expansion(WordKind::kFlag);
-    const Pack renewed = {{0, turn.epoch, 0, turn.epoch}};
-    for (uint32_t i = 0; i < InboxLayout::expansion(WordKind::kFlag); ++i) memory.clear(line + i, renewed);
+    for (uint32_t i = 0; i < kPacks; ++i) memory.clear(line + i, renewed);
   }
 }
 

@@ -35,12 +35,18 @@ struct SentinelWords {
     return {{sendable_payload}};
   }
 
-  ONEHOP_HD static bool arrived(const Line& line, uint32_t /*epoch*/) {
+  /// Looks at a line; several lines are looked at by handing on the result, beginning with 0. complete()
+  /// tells whether all of them had arrived.
+  ONEHOP_HD static uint32_t look(uint32_t seen, const Line& line, uint32_t /*epoch*/) {
     const Pack& p = line.pack[0];
-    return (p.word[0] != kEmpty) & (p.word[1] != kEmpty) & (p.word[2] != kEmpty) & (p.word[3] != kEmpty);
+    return largest(seen, largest(largest(p.word[0], p.word[1]), largest(p.word[2], p.word[3])));
   }
+  ONEHOP_HD static bool complete(uint32_t seen) { return seen != kEmpty; }
 
   ONEHOP_HD static Pack decode(const Line& line) { return line.pack[0]; }
+
+ private:
+  ONEHOP_HD static uint32_t largest(uint32_t a, uint32_t b) { return a > b ? a : b; }
 };
 
 /// Flag words, for every type: 8 bytes, 4 of data and the low 32 bits of the epoch. A word has arrived when
@@ -60,14 +66,22 @@ struct FlagWords {
     return {{{{p.word[0], epoch, p.word[1], epoch}}, {{p.word[2], epoch, p.word[3], epoch}}}};
   }
 
-  ONEHOP_HD static bool arrived(const Line& line, uint32_t epoch) {
+  /// As in SentinelWords.
+  ONEHOP_HD static uint32_t look(uint32_t seen, const Line& line, uint32_t epoch) {
     const Pack &a = line.pack[0], &b = line.pack[1];
-    return (a.word[1] == epoch) & (a.word[3] == epoch) & (b.word[1] == epoch) & (b.word[3] == epoch);
+    return seen | (a.word[1] ^ epoch) | (a.word[3] ^ epoch) | (b.word[1] ^ epoch) | (b.word[3] ^ epoch);
   }
+  ONEHOP_HD static bool complete(uint32_t seen) { return seen == 0; }
 
   ONEHOP_HD static Pack decode(const Line& line) {
     return {{line.pack[0].word[0], line.pack[0].word[2], line.pack[1].word[0], line.pack[1].word[2]}};
   }
 };
+
+/// Whether one line has arrived.
+template <class Words>
+ONEHOP_HD bool arrived(const typename Words::Line& line, uint32_t epoch) {
+  return Words::complete(Words::look(0, line, epoch));
+}
 
 }  // namespace onehop

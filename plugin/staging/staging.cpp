@@ -38,14 +38,14 @@ Status Staging::allocate(Stream stream) {
   auto* shared = new (pinned_) Pinned;
   shared->first_state.turn = first_turn();
   view_.control = &shared->control;
-  view_.inbox[view_.rank] = static_cast<unsigned char*>(inbox_);
-  view_.state = reinterpret_cast<State*>(view_.inbox[view_.rank] + view_.layout.bytes());
+  view_.own = static_cast<unsigned char*>(inbox_);
+  view_.state = reinterpret_cast<State*>(view_.own + view_.layout.bytes());
   // An empty sentinel word is all ones; an empty flag word carries flag 0, which is no epoch's until the
   // sweep has renewed it.
   const size_t sentinels = view_.layout.sentinel_bytes();
   Status filled = device_.fill(inbox_, 0xFF, sentinels, stream);
   if (filled)
-    filled = device_.fill(view_.inbox[view_.rank] + sentinels, 0, view_.layout.bytes() - sentinels, stream);
+    filled = device_.fill(view_.own + sentinels, 0, view_.layout.bytes() - sentinels, stream);
   if (filled) filled = device_.copy(view_.state, &shared->first_state, sizeof(State), stream);
   return filled;
 }
@@ -68,13 +68,13 @@ Status Staging::map(uint32_t peer, const InboxAddress& address, uint64_t process
     if (address.device != device_index) {
       if (Status enabled = device_.enable_peer(address.device); !enabled) return enabled;
     }
-    view_.inbox[peer] = reinterpret_cast<unsigned char*>(address.pointer);
+    view_.inbox(peer) = reinterpret_cast<unsigned char*>(address.pointer);
     return {};
   }
   Result<void*> memory = device_.import_memory(address.handle);
   if (!memory) return memory.error();
   imported_.push_back(*memory);
-  view_.inbox[peer] = static_cast<unsigned char*>(*memory);
+  view_.inbox(peer) = static_cast<unsigned char*>(*memory);
   return {};
 }
 

@@ -86,8 +86,8 @@ TEST(Control, TurnPerBlockDoesNotSurviveAChangeOfGrid) {
 
 /// Trusts that 16 bytes land at once.
 struct OneFlagPerPack : FlagWords {
-  static bool arrived(const Line& line, uint32_t epoch) {
-    return line.pack[0].word[1] == epoch && line.pack[1].word[1] == epoch;
+  static uint32_t look(uint32_t seen, const Line& line, uint32_t epoch) {
+    return seen | (line.pack[0].word[1] ^ epoch) | (line.pack[1].word[1] ^ epoch);
   }
 };
 

@@ -12,11 +12,11 @@ namespace {
 template <class Words>
 uint32_t first_missing(const CommView& comm, uint32_t epoch, uint32_t slot, uint32_t source, uint32_t packs) {
   const Pack* region =
-      reinterpret_cast<const Pack*>(comm.inbox[comm.rank]) + comm.layout.region(Words::kKind, slot, source);
+      reinterpret_cast<const Pack*>(comm.inbox(comm.rank)) + comm.layout.region(Words::kKind, slot, source);
   for (uint32_t i = 0; i < packs; ++i) {
     typename Words::Line line;
     for (uint32_t k = 0; k < Words::kPacks; ++k) line.pack[k] = HostMemory().receive(region++);
-    if (!Words::arrived(line, epoch)) return i;
+    if (!arrived<Words>(line, epoch)) return i;
   }
   return packs;
 }

@@ -61,7 +61,7 @@ class Ranks {
       comm.state = rank.state.data();
       comm.control = &rank.control;
       comm.budget_ns = static_cast<uint64_t>(std::chrono::nanoseconds(options.budget).count());
-      for (uint32_t peer = 0; peer < options.ranks; ++peer) comm.inbox[peer] = inboxes_[peer].get();
+      for (uint32_t peer = 0; peer < options.ranks; ++peer) comm.inbox(peer) = inboxes_[peer].get();
       fabric_.attach(comm);
     }
   }

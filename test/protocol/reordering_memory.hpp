@@ -80,7 +80,7 @@ class ReorderingFabric {
   explicit ReorderingFabric(uint64_t seed) : seed_(seed) {}
 
   void attach(const CommView& comm) {
-    base_[comm.rank] = comm.inbox[comm.rank];
+    base_[comm.rank] = comm.inbox(comm.rank);
     layout_ = comm.layout;
   }
   Memory memory(uint32_t rank, uint32_t thread) { return {*this, rank, seed_ * 1000 + rank * 100 + thread}; }

@@ -34,13 +34,14 @@ TEST_P(Sweep, RenewsEveryPackOfEverySlotInOneRound) {
       comm.rank = me;
       comm.ranks = ranks;
       comm.layout = layout;
-      comm.inbox[me] = reinterpret_cast<unsigned char*>(inbox.data());
+      comm.inbox(me) = reinterpret_cast<unsigned char*>(inbox.data());
       Turn turn = first_turn();
       for (uint32_t k = 0; k < start; ++k) turn = turn_after(turn, 0, capacity);
       HostMemory memory;
       for (uint32_t k = 0; k < kSlots * capacity; ++k) {
         for (uint32_t w = 0; w < workers; ++w)
-          clear_previous<ProvenRules>(memory, OneOf{w, workers}, comm, turn);
+          clear_previous<ProvenRules, kMaxRanks>(memory, OneOf{w, workers}, comm, turn);
+          if (w == 0) renew_flags<ProvenRules>(memory, comm, turn);
         turn = turn_after(turn, 0, capacity);
       }
       for (uint32_t slot = 0; slot < kSlots; ++slot)
@@ -87,7 +88,7 @@ Outcome run_into_stale_flags(uint32_t epoch, bool plant) {
   Ranks<HookedFabric, Protocol> ranks(fabric, script, options);
   for (uint32_t r = 0; plant && r < kRanks; ++r) {
     const CommView& comm = ranks.comm(r);
-    Pack* packs = reinterpret_cast<Pack*>(comm.inbox[r]);
+    Pack* packs = reinterpret_cast<Pack*>(comm.inbox(r));
     for (uint32_t slot = 0; slot < kSlots; ++slot)
       for (uint32_t source = 0; source < kRanks; ++source)
         for (uint32_t i = 2; i < 2 * kCapacity; ++i)

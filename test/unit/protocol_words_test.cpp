@@ -45,7 +45,7 @@ TEST(SentinelWords, ArriveOneByOne) {
     SentinelWords::Line line;
     for (uint32_t i = 0; i < 4; ++i)
       line.pack[0].word[i] = landed >> i & 1 ? sent.pack[0].word[i] : SentinelWords::kEmpty;
-    EXPECT_EQ(SentinelWords::arrived(line, 7), landed == 15);
+    EXPECT_EQ(arrived<SentinelWords>(line, 7), landed == 15);
   }
   EXPECT_TRUE(same(SentinelWords::decode(sent), payload));
 }
@@ -59,7 +59,7 @@ TEST(FlagWords, ArriveHalfByHalf) {
       for (uint32_t half = 0; half < 4; ++half)
         for (uint32_t word = 2 * (half % 2); landed >> half & 1 && word < 2 * (half % 2) + 2; ++word)
           line.pack[half / 2].word[word] = sent.pack[half / 2].word[word];
-      EXPECT_EQ(FlagWords::arrived(line, epoch), landed == 15) << landed;
+      EXPECT_EQ(arrived<FlagWords>(line, epoch), landed == 15) << landed;
     }
     EXPECT_TRUE(same(FlagWords::decode(sent), payload));
     EXPECT_TRUE(same(FlagWords::sendable(payload), payload));

@@ -88,7 +88,7 @@ TEST(CpuDevice, RunsKernels) {
     view.control = static_cast<Control*>(*device().allocate_pinned(sizeof(Control)));
     auto* inbox = static_cast<unsigned char*>(*device().allocate(view.layout.bytes()));
     std::memset(inbox, 0xff, view.layout.sentinel_bytes());
-    for (CommView& other : views) other.inbox[rank] = inbox;
+    for (CommView& other : views) other.inbox(rank) = inbox;
   }
   TestStream streams[kRanks];
   DeviceArray<float> arrays[kRanks] = {DeviceArray<float>(20, 1.0f), DeviceArray<float>(20, 2.0f)};
@@ -102,7 +102,7 @@ TEST(CpuDevice, RunsKernels) {
     streams[rank].synchronize();
     EXPECT_EQ(arrays[rank][19], 24.0f);
     device().release(views[rank].state);
-    device().release(views[rank].inbox[rank]);
+    device().release(views[rank].inbox(rank));
     device().release_pinned(views[rank].control);
   }
 }

@@ -1,0 +1,164 @@
+// Sums of every type, size and alignment; and the calls that are not onehop's.
+#include <cstring>
+
+#include "test/node/rank/device.hpp"
+#include "test/node/rank/elements.hpp"
+
+namespace onehop::node {
+namespace {
+
+constexpr size_t kLimit = 64 * 1024;  ///< of a call, in bytes, unless ONEHOP_MAX_BYTES says otherwise
+
+/// One call of a batch: elements `first` .. `first + count` of the batch's arrays.
+struct Piece {
+  size_t first, count;
+};
+
+/// Small counts, then those around the limit. A free element between pieces shows writes that go too far.
+std::vector<Piece> pieces_for(const ElementType& type, size_t largest_small, size_t step) {
+  std::vector<size_t> counts;
+  for (size_t count = 1; count <= largest_small; count += step) counts.push_back(count);
+  const size_t limit = kLimit / type.bytes;
+  for (const size_t count : {limit / 2 + 1, limit - 1, limit, limit + 1, 2 * limit + 3}) counts.push_back(count);
+  std::vector<Piece> pieces;
+  size_t first = 1;
+  for (const size_t count : counts) {
+    pieces.push_back({first, count});
+    first += count + 1;
+  }
+  return pieces;
+}
+
+/// All pieces at once, on a stream: in place on some ranks, out of place on others, aligned to the element only.
+Bytes reduce_batch(const Rank& self, const ElementType& type, const std::vector<Piece>& pieces,
+                   const std::vector<Bytes>& inputs, ncclComm_t comm, const Stream& stream) {
+  const size_t bytes = inputs[0].size();
+  // The senders' arrays begin at another place on every rank.
+  const size_t shift = static_cast<size_t>(self.rank % 4) * type.bytes;
+  const Array<unsigned char> send(bytes + shift), receive(bytes);
+  const auto& mine = inputs[static_cast<size_t>(self.rank)];
+  MUST(cudaMemcpyAsync(send.data() + shift, mine.data(), bytes, cudaMemcpyHostToDevice, stream));
+  MUST(cudaMemsetAsync(receive.data(), 0xA5, bytes, stream));
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    const size_t offset = pieces[p].first * type.bytes, length = pieces[p].count * type.bytes;
+    const void* from = send.data() + shift + offset;
+    if ((p + static_cast<size_t>(self.rank)) % 2 == 0) {
+      MUST(cudaMemcpyAsync(receive.data() + offset, from, length, cudaMemcpyDeviceToDevice, stream));
+      from = receive.data() + offset;
+    }
+    MUST(ncclAllReduce(from, receive.data() + offset, pieces[p].count, type.type, ncclSum, comm, stream));
+    // The program may use its input again as soon as the call is done in the stream's order.
+    MUST(cudaMemsetAsync(send.data() + shift + offset, 0x5A, length, stream));
+  }
+  stream.synchronize();
+  return receive.read();
+}
+
+void check_pieces(const ElementType& type, const std::vector<Piece>& pieces, const std::vector<Bytes>& inputs,
+                  const Bytes& got) {
+  for (const Piece& piece : pieces) {
+    must(holds_sum(type, got, inputs, piece.first, piece.count),
+         std::string("wrong sum of ") + std::to_string(piece.count) + " " + type.name);
+    for (const size_t guard : {piece.first - 1, piece.first + piece.count})
+      for (size_t b = 0; b < type.bytes; ++b)
+        must(got[guard * type.bytes + b] == 0xA5, "a write beside the result");
+  }
+}
+
+/// Every rank's hash, from every rank.
+void must_be_equal_everywhere(uint64_t hash, int ranks, ncclComm_t comm, const Stream& stream) {
+  Array<uint64_t> mine(1, hash), all(static_cast<size_t>(ranks));
+  MUST(ncclAllGather(mine.data(), all.data(), 1, ncclUint64, comm, stream));
+  stream.synchronize();
+  must(all.holds(hash), "the results have other bits on another rank");
+}
+
+}  // namespace
+
+/// Argument: the step between the small counts.
+SCENARIO(sums) {
+  const ncclComm_t comm = self.join();
+  const size_t step = std::stoul(self.argument);
+  {
+    const Stream stream;
+    uint64_t hash = 0xCBF29CE484222325;
+    for (const ElementType& type : served_types()) {
+      const std::vector<Piece> pieces = pieces_for(type, 300, step);
+      std::vector<Bytes> inputs;
+      for (int r = 0; r < self.ranks; ++r)
+        inputs.push_back(random_inputs(type, pieces.back().first + pieces.back().count + 1,
+                                       static_cast<uint64_t>(r * 100 + type.type)));
+      const Bytes got = reduce_batch(self, type, pieces, inputs, comm, stream);
+      check_pieces(type, pieces, inputs, got);
+      add_to_hash(hash, got.data(), got.size());
+      for (const Piece& piece : pieces) self.expect(piece.count * type.bytes <= kLimit ? "taken" : "size");
+    }
+    must_be_equal_everywhere(hash, self.ranks, comm, stream);
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
+/// Calls that belong to NCCL, each counted under its reason; the first of them makes the ranks set up.
+SCENARIO(others) {
+  const ncclComm_t comm = self.join();
+  {
+    const Stream stream;
+    const float value = static_cast<float>(self.rank + 1), n = static_cast<float>(self.ranks);
+    float product = 1;
+    for (int r = 1; r <= self.ranks; ++r) product *= static_cast<float>(r);
+    const auto reduce = [&](ncclRedOp_t op, float expected, const char* reason) {
+      Array<float> data(100, value);
+      MUST(ncclAllReduce(data.data(), data.data(), 100, ncclFloat, op, comm, stream));
+      stream.synchronize();
+      must(data.holds(expected), std::string("wrong result of a call that is counted as ") + reason);
+      self.expect(reason);
+    };
+    Array<float> nothing(1, 7.0f);
+    // Before set-up nothing is known of an empty call; it must not start one.
+    MUST(ncclAllReduce(nothing.data(), nothing.data(), 0, ncclFloat, ncclSum, comm, stream));
+    self.expect("not_inspected");
+    reduce(ncclProd, product, "operator");
+    reduce(ncclSum, n * (n + 1) / 2, "taken");
+    reduce(ncclMax, n, "operator");
+    reduce(ncclMin, 1, "operator");
+    reduce(ncclAvg, (n + 1) / 2, "operator");
+    MUST(ncclAllReduce(nothing.data(), nothing.data(), 0, ncclFloat, ncclSum, comm, stream));
+    self.expect("empty");
+    stream.synchronize();
+    must(nothing.holds(7.0f), "an empty call wrote");
+    Array<int8_t> small(100, static_cast<int8_t>(self.rank + 1));
+    for (const ncclDataType_t type : {ncclInt8, ncclUint8}) {
+      small.fill(static_cast<int8_t>(self.rank + 1));
+      MUST(ncclAllReduce(small.data(), small.data(), 100, type, ncclSum, comm, stream));
+      self.expect("type");
+    }
+    stream.synchronize();
+    must(small.holds(static_cast<int8_t>(self.ranks * (self.ranks + 1) / 2)), "wrong sum of bytes");
+    ncclRedOp_t halves = ncclSum;
+    float half = 0.5f;
+    MUST(ncclRedOpCreatePreMulSum(&halves, &half, ncclFloat, ncclScalarHostImmediate, comm));
+    reduce(halves, n * (n + 1) / 4, "operator");
+    MUST(ncclRedOpDestroy(halves, comm));
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
+/// A few sums of growing size: for tests of what is decided. Argument: bytes up to which a call is expected to be
+/// taken; "declined" or "not_inspected" if none is.
+SCENARIO(plain) {
+  const ncclComm_t comm = self.join();
+  {
+    const Stream stream;
+    for (size_t count = 1; count <= 64 * 1024; count *= 4) {
+      Words data(count, static_cast<uint32_t>(self.rank + 1));
+      MUST(sum(data, data, comm, stream));
+      stream.synchronize();
+      must(data.holds(static_cast<uint32_t>(self.ranks * (self.ranks + 1) / 2)), "wrong sum");
+      const bool number = self.argument.find_first_not_of("0123456789") == std::string::npos;
+      self.expect(!number ? self.argument : count * 4 <= std::stoul(self.argument) ? "taken" : "size");
+    }
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
+}  // namespace onehop::node

@@ -1,0 +1,218 @@
+// The table of settings: parsing, what a user is told, and the agreement between ranks.
+#include "plugin/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace onehop::test {
+namespace {
+
+/// read_settings() of an environment with these entries.
+SettingsReport read(const std::vector<std::string>& entries) {
+  std::vector<const char*> environment;
+  for (const std::string& entry : entries) environment.push_back(entry.c_str());
+  environment.push_back(nullptr);
+  return read_settings(environment.data());
+}
+
+const SettingRow& row_of(std::string_view name) {
+  const auto rows = setting_rows();
+  const auto row = std::ranges::find_if(rows, [&](const SettingRow& r) { return r.name == name; });
+  EXPECT_NE(row, rows.end()) << name;
+  return *row;
+}
+
+struct Texts {
+  std::vector<std::string> good;
+  std::vector<std::string> bad;
+};
+
+const Texts kSwitchTexts{{"0", "1"}, {"", "2", "00", "true", "yes", "on", " 1", "1 ", "-1"}};
+const Texts kPathTexts{{"/a", "relative name", "%p", "="}, {""}};
+
+/// What each row must and must not understand. A row that is missing here fails a test below.
+const std::map<std::string, Texts> kTexts = {
+    {"ONEHOP_ENABLE", kSwitchTexts},
+    {"ONEHOP_ALGO", {{"auto", "oneshot", "1stage"}, {"", "1-stage", "AUTO", "oneshot ", "one", "twoshot,oneshot"}}},
+    {"ONEHOP_MAX_BYTES",
+     {{"0", "1", "65536", "64K", "8M", "8192K", "8388608", "0K", "0M"},
+      {"", "K", "M", "-1", "-1K", "+1", " 1", "1 ", "64k", "64KB", "64KiB", "1G", "6.4K", "0x10", "1e3", "8M1", "9M",
+       "8193K", "8388609", "18446744073709551615", "18446744073709551616", "18014398509481984K",
+       "17592186044416M", "99999999999999999999999999"}}},
+    {"ONEHOP_STAGING", {{"auto", "p2p"}, {"", "host ", "P2P", "p2p,auto", "none"}}},
+    {"ONEHOP_TIMEOUT_S",
+     {{"0", "1", "1800", "1000000"}, {"", "-1", "1000001", "1.5", "1s", "1K", " 1", "18446744073709551616"}}},
+    {"ONEHOP_LOG",
+     {{"off", "error", "warn", "info", "debug", "trace"}, {"", "INFO", "warning", "4", "info,debug"}}},
+    {"ONEHOP_LOG_FILE", kPathTexts},
+    {"ONEHOP_STATS", kSwitchTexts},
+    {"ONEHOP_STATS_FILE", kPathTexts},
+};
+
+TEST(Settings, EachRowIsNamedOnceAndSaysWhatItIs) {
+  std::set<std::string> names;
+  for (const SettingRow& row : setting_rows()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_TRUE(std::string_view(row.name).starts_with("ONEHOP_")) << row.name;
+    EXPECT_STRNE(row.allowed, "") << row.name;
+    EXPECT_TRUE(std::string_view(row.text).ends_with('.')) << row.name << ": a sentence";
+  }
+}
+
+/// The documentation's default is the one that is used.
+TEST(Settings, EachDefaultIsWhatItsTextSays) {
+  for (const SettingRow& row : setting_rows()) {
+    const std::string used = row.show(Settings{});
+    if (*row.fallback == '\0') {
+      EXPECT_EQ(used, "") << row.name;
+      continue;
+    }
+    // Starts from another value: a parser that leaves it alone must not pass.
+    for (const std::string& other : kTexts.at(row.name).good) {
+      Settings settings;
+      ASSERT_TRUE(row.parse(other, settings)) << row.name << "=" << other;
+      ASSERT_TRUE(row.parse(row.fallback, settings)) << row.name;
+      EXPECT_EQ(row.show(settings), used) << row.name << " after " << other;
+    }
+  }
+}
+
+TEST(Settings, EachRowTakesWhatItAllowsAndNothingElse) {
+  for (const SettingRow& row : setting_rows()) {
+    ASSERT_TRUE(kTexts.contains(row.name)) << "no values to test for " << row.name;
+    for (const std::string& text : kTexts.at(row.name).good) {
+      const SettingsReport report = read({std::string(row.name) + "=" + text});
+      EXPECT_TRUE(report.errors.empty()) << row.name << "=" << text;
+      EXPECT_TRUE(report.warnings.empty()) << row.name << "=" << text;
+    }
+    for (const std::string& text : kTexts.at(row.name).bad) {
+      const SettingsReport report = read({std::string(row.name) + "=" + text});
+      ASSERT_EQ(report.errors.size(), 1u) << row.name << "=" << text;
+      // What a user needs to put it right.
+      EXPECT_EQ(report.errors[0].find(std::string(row.name) + "=" + text), 0u);
+      EXPECT_NE(report.errors[0].find(row.allowed), std::string::npos);
+    }
+  }
+}
+
+/// What is shown is what is compared between ranks: read again it must mean the same.
+TEST(Settings, WhatIsShownIsUnderstoodAsTheSame) {
+  for (const SettingRow& row : setting_rows())
+    for (const std::string& text : kTexts.at(row.name).good) {
+      Settings settings, again;
+      ASSERT_TRUE(row.parse(text, settings));
+      const std::string shown = row.show(settings);
+      ASSERT_TRUE(row.parse(shown, again)) << row.name << "=" << shown;
+      EXPECT_EQ(row.show(again), shown);
+    }
+}
+
+TEST(Settings, EachVariableReachesItsOwnField) {
+  const Settings s = read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_MAX_BYTES=3K", "ONEHOP_STAGING=p2p",
+                           "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l", "ONEHOP_STATS=1",
+                           "ONEHOP_STATS_FILE=/s"})
+                         .settings;
+  EXPECT_FALSE(s.enable);
+  EXPECT_EQ(s.algo, Algo::kOneShot);
+  EXPECT_EQ(s.max_bytes, 3072u);
+  EXPECT_EQ(s.staging, StagingChoice::kP2p);
+  EXPECT_EQ(s.timeout_s, 7u);
+  EXPECT_EQ(s.log, LogLevel::kDebug);
+  EXPECT_EQ(s.log_file, "/l");
+  EXPECT_TRUE(s.stats);
+  EXPECT_EQ(s.stats_file, "/s");
+}
+
+TEST(Settings, BytesHaveUnits) {
+  const std::pair<const char*, uint64_t> cases[] = {
+      {"0", 0}, {"17", 17}, {"1K", 1024}, {"64K", 65536}, {"1M", 1 << 20}, {"8M", 8 << 20}};
+  for (const auto& [text, bytes] : cases)
+    EXPECT_EQ(read({std::string("ONEHOP_MAX_BYTES=") + text}).settings.max_bytes, bytes) << text;
+}
+
+TEST(Settings, ABadValueChangesNothingElse) {
+  const SettingsReport report = read({"ONEHOP_MAX_BYTES=64KB", "ONEHOP_ALGO=1-stage", "ONEHOP_TIMEOUT_S=9"});
+  EXPECT_EQ(report.errors.size(), 2u);
+  EXPECT_EQ(report.settings.max_bytes, Settings{}.max_bytes);
+  EXPECT_EQ(report.settings.algo, Settings{}.algo);
+  EXPECT_EQ(report.settings.timeout_s, 9u);
+}
+
+TEST(Settings, OtherVariablesAreNotLookedAt) {
+  const SettingsReport report =
+      read({"PATH=/bin", "XONEHOP_ALGO=x", "onehop_algo=x", "ONEHOP", "ONEHOPALGO=x", "ONEHOP_NOTHING", "=", "",
+            "NCCL_ALGO=x", "ONEHOP_STANDIN_X=x", "ONEHOP_TEST_LIBNCCL=x"});
+  EXPECT_TRUE(report.errors.empty());
+  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_TRUE(read_settings(nullptr).errors.empty());
+}
+
+TEST(Settings, AnUnknownVariableIsNamedWithItsNearestNeighbour) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"ONEHOP_ALGOS", "ONEHOP_ALGO"},           {"ONEHOP_MAX_BYTE", "ONEHOP_MAX_BYTES"},
+      {"ONEHOP_MAXBYTES", "ONEHOP_MAX_BYTES"},   {"ONEHOP_TIMEOUT", "ONEHOP_TIMEOUT_S"},
+      {"ONEHOP_ENABLED", "ONEHOP_ENABLE"},       {"ONEHOP_STAT", "ONEHOP_STATS"},
+      {"ONEHOP_STATSFILE", "ONEHOP_STATS_FILE"}, {"ONEHOP_log", "ONEHOP_LOG"},
+  };
+  for (const auto& [typed, meant] : cases) {
+    const SettingsReport report = read({std::string(typed) + "=1"});
+    EXPECT_TRUE(report.errors.empty()) << typed << ": a later release may know it, so it is no error";
+    ASSERT_EQ(report.warnings.size(), 1u) << typed;
+    EXPECT_EQ(report.warnings[0].find(std::string(typed) + " "), 0u) << report.warnings[0];
+    EXPECT_NE(report.warnings[0].find(std::string(" ") + meant + "?"), std::string::npos) << report.warnings[0];
+  }
+}
+
+uint64_t hash_of(const std::vector<std::string>& entries) {
+  const SettingsReport report = read(entries);
+  EXPECT_TRUE(report.errors.empty());
+  return settings_hash(report.settings);
+}
+
+TEST(SettingsAgreement, SpellingDoesNotMatter) {
+  EXPECT_EQ(hash_of({"ONEHOP_ALGO=1stage"}), hash_of({"ONEHOP_ALGO=oneshot"}));
+  EXPECT_EQ(hash_of({"ONEHOP_MAX_BYTES=64K"}), hash_of({"ONEHOP_MAX_BYTES=65536"}));
+  EXPECT_EQ(hash_of({"ONEHOP_MAX_BYTES=64K"}), hash_of({})) << "the default, said";
+  EXPECT_EQ(hash_of({"ONEHOP_ALGO=1stage", "ONEHOP_STAGING=p2p"}),
+            hash_of({"ONEHOP_STAGING=p2p", "ONEHOP_ALGO=1stage"}));
+}
+
+/// Every pair of values of every row: different hashes exactly where ranks must agree and do not.
+TEST(SettingsAgreement, OnlyWhatRanksMustAgreeOnCounts) {
+  for (const SettingRow& row : setting_rows())
+    for (const std::string& a : kTexts.at(row.name).good)
+      for (const std::string& b : kTexts.at(row.name).good) {
+        Settings first, second;
+        ASSERT_TRUE(row.parse(a, first) && row.parse(b, second));
+        const bool differ = row.agree && row.show(first) != row.show(second);
+        EXPECT_EQ(settings_hash(first) != settings_hash(second), differ) << row.name << ": " << a << ", " << b;
+      }
+}
+
+/// What changes what a rank launches, or whether it waits, must be agreed on.
+TEST(SettingsAgreement, CoversWhatTheRanksDoTogether) {
+  for (const char* name : {"ONEHOP_ALGO", "ONEHOP_MAX_BYTES", "ONEHOP_STAGING", "ONEHOP_TIMEOUT_S"})
+    EXPECT_TRUE(row_of(name).agree) << name;
+  for (const char* name : {"ONEHOP_LOG", "ONEHOP_LOG_FILE", "ONEHOP_STATS", "ONEHOP_STATS_FILE"})
+    EXPECT_FALSE(row_of(name).agree) << name;
+}
+
+TEST(SettingsDocument, HasARowForEverySetting) {
+  const std::string text = settings_markdown();
+  for (const SettingRow& row : setting_rows()) {
+    const size_t at = text.find("| `" + std::string(row.name) + "` | ");
+    ASSERT_NE(at, std::string::npos) << row.name;
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    EXPECT_NE(line.find(row.allowed), std::string::npos) << line;
+    EXPECT_NE(line.find(row.fallback), std::string::npos) << line;
+    EXPECT_NE(line.find(row.text), std::string::npos) << line;
+    EXPECT_EQ(std::ranges::count(line, '|'), 6) << "a cell would break the table: " << line;
+    EXPECT_EQ(line.find("| yes |") != std::string::npos, row.agree) << line;
+  }
+}
+
+}  // namespace
+}  // namespace onehop::test
