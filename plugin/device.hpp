@@ -39,10 +39,17 @@ struct Capture {
   uint64_t id = 0;  ///< unique per capture; 0 while not capturing
 };
 
+/// Where a capture's external record stands: its node, and the node that it comes behind. Only for the
+/// device.
+struct RecordPlace {
+  void* record = nullptr;
+  void* behind = nullptr;
+};
+
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 1;
+  static constexpr uint32_t kInterfaceVersion = 2;
 
   virtual ~Device() = default;
 
@@ -89,8 +96,10 @@ class Device {
   /// graph was launched ...
   virtual Status wait_external(Stream, Event) = 0;
   /// ... and records `event` when the work captured so far on this stream is done, on a branch of its own
-  /// that nothing on the stream depends on.
-  virtual Status record_external(Event, Stream) = 0;
+  /// that nothing on the stream depends on. With the `place` of an earlier record of the same capture that
+  /// record is moved: the stream's work must follow what it stood behind, and a replay records once, at the
+  /// end.
+  virtual Status record_external(Event, Stream, RecordPlace& place) = 0;
 
   /// Loads every kernel that launch() can start on the current device: loading one inside a collective can
   /// deadlock.

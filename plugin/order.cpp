@@ -36,11 +36,12 @@ Status Order::after(Stream stream, const Capture& capture) {
     stream_ = device_->stream_id(stream);
     return device_->record(done_, stream);
   }
+  if (capture.id != capture_) capture_record_ = {};
   capture_ = capture.id;
   capture_stream_ = stream;
   if (Status recorded = device_->record(captured_done_, stream); !recorded || !mixes_) return recorded;
   any_ = any_captured_ = true;
-  return device_->record_external(done_, stream);
+  return device_->record_external(done_, stream, capture_record_);
 }
 
 Result<bool> Order::idle() {

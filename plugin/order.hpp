@@ -15,9 +15,10 @@ namespace onehop {
 ///   changes would need the old stream, which the user may have destroyed.)
 /// * captured after captured, in one capture: the stream itself, or an edge where the stream changed.
 /// * across launches (a graph beside another graph, or beside eager calls): an external event. The first
-/// operation of a
-///   capture waits for it once; every operation records it on a branch of its own, so the stream's path gets
-///   no extra node. A wait issued after a graph was launched waits for the last of that graph's records.
+///   operation of a capture waits for it; a record behind the last one, on a branch of its own, makes it. The
+///   record is added with the first operation and moved behind each further one, so a replay has one wait and
+///   one record, whatever the number of operations. A record behind each would cost every replayed operation
+///   0.05 to 0.9 us, as measured.
 class Order {
  public:
   Order() = default;
@@ -45,6 +46,7 @@ class Order {
   uint64_t stream_ = 0;              ///< of the latest eager operation
   uint64_t capture_ = 0;             ///< the current capture
   Stream capture_stream_ = nullptr;  ///< of its latest operation
+  RecordPlace capture_record_;       ///< in it
 };
 
 }  // namespace onehop

@@ -54,7 +54,7 @@ std::optional<Element> element_of(nccl::DataType type) {
 Plan make_plan(const Settings& settings, uint32_t ranks) {
   // Bytes of inbox for each pack of payload that one source may send.
   const uint64_t per_pack = InboxLayout{ranks, 1}.bytes();
-  const uint64_t fits = kStagingBudget / per_pack * sizeof(Pack);
+  const uint64_t fits = (kStagingBudget - sizeof(State)) / per_pack * sizeof(Pack);
   return {std::min(settings.max_bytes, fits)};
 }
 

@@ -41,6 +41,18 @@ void Registry::Table::put(nccl::Comm handle, Communicator* communicator) {
   slots[at].handle.store(handle, std::memory_order_release);
 }
 
+void Registry::Table::reclaim(size_t at) {
+  // A communicator that was put in past `at` has no empty slot on its way, so the way ends before the next
+  // one if that is empty. Without this a job that makes and destroys communicators for weeks fills the table
+  // with removed ones.
+  const size_t mask = slots.size() - 1;
+  if (slots[(at + 1) & mask].handle.load(std::memory_order_relaxed) != nullptr) return;
+  for (; slots[at].handle.load(std::memory_order_relaxed) == kRemoved; at = (at - 1) & mask) {
+    slots[at].handle.store(nullptr, std::memory_order_relaxed);
+    --filled;
+  }
+}
+
 Communicator* Registry::find(nccl::Comm handle) const {
   if (handle == nullptr || handle == kRemoved) return nullptr;
   const Table& table = *table_.load(std::memory_order_acquire);
@@ -73,8 +85,10 @@ std::unique_ptr<Communicator> Registry::remove(nccl::Comm handle) {
     const nccl::Comm found = table.slots[at].handle.load(std::memory_order_relaxed);
     if (found == nullptr) return nullptr;
     if (found != handle) continue;
+    std::unique_ptr<Communicator> removed(table.slots[at].communicator.load(std::memory_order_relaxed));
     table.slots[at].handle.store(kRemoved, std::memory_order_release);
-    return std::unique_ptr<Communicator>(table.slots[at].communicator.load(std::memory_order_relaxed));
+    table.reclaim(at);
+    return removed;
   }
 }
 

@@ -40,8 +40,10 @@ class Registry {
     explicit Table(size_t size) : slots(size) {}
     size_t home(nccl::Comm handle) const;
     void put(nccl::Comm handle, Communicator*);
+    /// Empties the removed slots that end at `at`, if no search goes on past them.
+    void reclaim(size_t at);
     std::vector<Slot> slots;  ///< a power of two
-    size_t filled = 0;        ///< slots that hold, or held, a handle
+    size_t filled = 0;        ///< slots that hold a handle, or may have to be passed to find one
   };
 
   mutable std::mutex changes_;

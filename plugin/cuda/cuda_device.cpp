@@ -162,18 +162,31 @@ class CudaDevice final : public Device {
   Status wait_external(Stream stream, Event event) override {
     return status_of("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, cudaEventWaitExternal));
   }
-  Status record_external(Event event, Stream stream) override {
+  Status record_external(Event event, Stream stream, RecordPlace& place) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaGraph_t graph = nullptr;
     const cudaGraphNode_t* dependencies = nullptr;
     size_t count = 0;
     cudaError_t error = capture_info(stream, &status, nullptr, &graph, &dependencies, &count);
-    if (error == cudaSuccess && status != cudaStreamCaptureStatusActive)
+    if (error == cudaSuccess && (status != cudaStreamCaptureStatusActive || count != 1))
       error = cudaErrorStreamCaptureInvalidated;
     if (error != cudaSuccess) return error_of("cudaStreamGetCaptureInfo", error);
-    cudaGraphNode_t node = nullptr;
-    return status_of("cudaGraphAddEventRecordNode",
-                     cudaGraphAddEventRecordNode(&node, graph, dependencies, count, event));
+    cudaGraphNode_t behind = dependencies[0];  // the kernel that was just captured
+    if (place.record == nullptr) {
+      cudaGraphNode_t record = nullptr;
+      error = cudaGraphAddEventRecordNode(&record, graph, &behind, 1, event);
+      if (error != cudaSuccess) return error_of("cudaGraphAddEventRecordNode", error);
+      place = {record, behind};
+      return {};
+    }
+    // A graph under capture allows edges to be added and removed, though not nodes to be removed.
+    const auto record = static_cast<cudaGraphNode_t>(place.record),
+               before = static_cast<cudaGraphNode_t>(place.behind);
+    error = add_edge(graph, behind, record);
+    if (error == cudaSuccess) error = remove_edge(graph, before, record);
+    if (error != cudaSuccess) return error_of("moving an event record in a capture", error);
+    place.behind = behind;
+    return {};
   }
 
   Status load_kernels() override { return status_of("loading the kernels", load_cuda_kernels()); }
@@ -203,6 +216,20 @@ class CudaDevice final : public Device {
     return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, nullptr, count);
 #else
     return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
+#endif
+  }
+  static cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddDependencies(graph, &from, &to, nullptr, 1);
+#else
+    return cudaGraphAddDependencies(graph, &from, &to, 1);
+#endif
+  }
+  static cudaError_t remove_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
+#if CUDART_VERSION >= 13000
+    return cudaGraphRemoveDependencies(graph, &from, &to, nullptr, 1);
+#else
+    return cudaGraphRemoveDependencies(graph, &from, &to, 1);
 #endif
   }
 };

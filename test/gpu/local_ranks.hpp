@@ -46,7 +46,8 @@ struct Rank {
 
 class LocalRanks {
  public:
-  LocalRanks(int ranks, size_t max_bytes) : ranks_(static_cast<size_t>(ranks)) {
+  /// `mixes`: operations are ordered across launches, as in the product.
+  LocalRanks(int ranks, size_t max_bytes, bool mixes = true) : ranks_(static_cast<size_t>(ranks)) {
     int devices = 0;
     cuda_ok(cudaGetDeviceCount(&devices));
     const InboxLayout layout{static_cast<uint32_t>(ranks), static_cast<uint32_t>(max_bytes / sizeof(Pack))};
@@ -60,7 +61,7 @@ class LocalRanks {
       cuda_ok(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking));
       rank.staging = std::make_unique<Staging>(device, static_cast<uint32_t>(r), layout, kBudgetNs);
       EXPECT_TRUE(rank.staging->allocate(rank.stream));
-      EXPECT_TRUE(rank.order.open(device, true));
+      EXPECT_TRUE(rank.order.open(device, mixes));
       addresses.push_back(*rank.staging->address(1, rank.device, false));
     }
     for (uint32_t r = 0; r < ranks_.size(); ++r) {

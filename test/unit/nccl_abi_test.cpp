@@ -9,45 +9,49 @@
 namespace onehop::test {
 namespace {
 
+constexpr bool same(auto ours, auto theirs) {
+  return static_cast<long>(ours) == static_cast<long>(theirs);
+}
+
 // Enumerators. The counts notice a new one that onehop does not know: look at what it means, then extend.
-static_assert(nccl::kSuccess == ncclSuccess);
-static_assert(nccl::kUnhandledCudaError == ncclUnhandledCudaError);
-static_assert(nccl::kSystemError == ncclSystemError);
-static_assert(nccl::kInternalError == ncclInternalError);
-static_assert(nccl::kInvalidArgument == ncclInvalidArgument);
-static_assert(nccl::kInvalidUsage == ncclInvalidUsage);
-static_assert(nccl::kSum == ncclSum);
-static_assert(nccl::kProd == ncclProd);
-static_assert(nccl::kMax == ncclMax);
-static_assert(nccl::kMin == ncclMin);
-static_assert(nccl::kInt8 == ncclInt8);
-static_assert(nccl::kUint8 == ncclUint8);
-static_assert(nccl::kInt32 == ncclInt32);
-static_assert(nccl::kUint32 == ncclUint32);
-static_assert(nccl::kInt64 == ncclInt64);
-static_assert(nccl::kUint64 == ncclUint64);
-static_assert(nccl::kFloat16 == ncclFloat16);
-static_assert(nccl::kFloat32 == ncclFloat32);
-static_assert(nccl::kFloat64 == ncclFloat64);
+static_assert(same(nccl::kSuccess, ncclSuccess));
+static_assert(same(nccl::kUnhandledCudaError, ncclUnhandledCudaError));
+static_assert(same(nccl::kSystemError, ncclSystemError));
+static_assert(same(nccl::kInternalError, ncclInternalError));
+static_assert(same(nccl::kInvalidArgument, ncclInvalidArgument));
+static_assert(same(nccl::kInvalidUsage, ncclInvalidUsage));
+static_assert(same(nccl::kSum, ncclSum));
+static_assert(same(nccl::kProd, ncclProd));
+static_assert(same(nccl::kMax, ncclMax));
+static_assert(same(nccl::kMin, ncclMin));
+static_assert(same(nccl::kInt8, ncclInt8));
+static_assert(same(nccl::kUint8, ncclUint8));
+static_assert(same(nccl::kInt32, ncclInt32));
+static_assert(same(nccl::kUint32, ncclUint32));
+static_assert(same(nccl::kInt64, ncclInt64));
+static_assert(same(nccl::kUint64, ncclUint64));
+static_assert(same(nccl::kFloat16, ncclFloat16));
+static_assert(same(nccl::kFloat32, ncclFloat32));
+static_assert(same(nccl::kFloat64, ncclFloat64));
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 10, 0)
-static_assert(nccl::kAvg == ncclAvg);
+static_assert(same(nccl::kAvg, ncclAvg));
 #endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 0)
-static_assert(nccl::kRemoteError == ncclRemoteError);
+static_assert(same(nccl::kRemoteError, ncclRemoteError));
 #endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 14, 0)
-static_assert(nccl::kInProgress == ncclInProgress);
-static_assert(ncclNumResults == nccl::kInProgress + 1);
+static_assert(same(nccl::kInProgress, ncclInProgress));
+static_assert(same(nccl::kInProgress + 1, ncclNumResults));
 #endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
-static_assert(nccl::kBfloat16 == ncclBfloat16);
-static_assert(nccl::kFloat8e4m3 == ncclFloat8e4m3);
-static_assert(nccl::kFloat8e5m2 == ncclFloat8e5m2);
-static_assert(ncclNumTypes == nccl::kFloat8e5m2 + 1);
-static_assert(ncclNumOps == nccl::kAvg + 1);
+static_assert(same(nccl::kBfloat16, ncclBfloat16));
+static_assert(same(nccl::kFloat8e4m3, ncclFloat8e4m3));
+static_assert(same(nccl::kFloat8e5m2, ncclFloat8e5m2));
+static_assert(same(nccl::kFloat8e5m2 + 1, ncclNumTypes));
+static_assert(same(nccl::kAvg + 1, ncclNumOps));
 #endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
-static_assert(nccl::kShrinkAbort == NCCL_SHRINK_ABORT);
+static_assert(same(nccl::kShrinkAbort, NCCL_SHRINK_ABORT));
 #endif
 
 // Functions: the same number of arguments, and each the same to a caller in machine code.

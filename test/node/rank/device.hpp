@@ -36,8 +36,8 @@ class Array {
 
   T* data() const { return data_; }
   size_t size() const { return count_; }
-  void fill(T value) { write(std::vector<T>(count_, value)); }
-  void write(const std::vector<T>& values) {
+  void fill(T value) const { write(std::vector<T>(count_, value)); }
+  void write(const std::vector<T>& values) const {
     MUST(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
   std::vector<T> read() const {
@@ -81,8 +81,8 @@ class Gate {
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// Buffers 0, 1, 2, ...: call i sums buffer i into buffer i+1, so each call needs the one before it done. With the
-/// value 1 in buffer 0, buffer i holds ranks^i.
+/// Buffers 0, 1, 2, ...: call i sums buffer i into buffer i+1, so each call needs the one before it done.
+/// With the value 1 in buffer 0, buffer i holds ranks^i.
 class Chain {
  public:
   Chain(int ranks, size_t length, size_t count = 8) : ranks_(static_cast<uint32_t>(ranks)) {
@@ -102,8 +102,9 @@ class Chain {
   void check() const {
     uint32_t value = first_;
     for (size_t i = 0; i < buffers_.size(); ++i, value *= ranks_)
-      must(buffers_[i]->holds(value), "call " + std::to_string(i) + " of a chain ran before its turn, or wrong: " +
-                                          std::to_string(buffers_[i]->read()[0]) + " for " + std::to_string(value));
+      must(buffers_[i]->holds(value),
+           "call " + std::to_string(i) + " of a chain ran before its turn, or wrong: " +
+               std::to_string(buffers_[i]->read()[0]) + " for " + std::to_string(value));
   }
 
  private:

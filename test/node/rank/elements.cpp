@@ -35,9 +35,10 @@ bool check(const Bytes& got, const std::vector<Bytes>& inputs, size_t first, siz
 }  // namespace
 
 const std::vector<ElementType>& served_types() {
-  static const std::vector<ElementType> types = {
-      {ncclFloat32, "fp32", 4}, {ncclFloat16, "fp16", 2},  {ncclBfloat16, "bf16", 2}, {ncclFloat64, "fp64", 8},
-      {ncclInt32, "int32", 4},  {ncclUint32, "uint32", 4}, {ncclInt64, "int64", 8},   {ncclUint64, "uint64", 8}};
+  static const std::vector<ElementType> types = {{ncclFloat32, "fp32", 4},  {ncclFloat16, "fp16", 2},
+                                                 {ncclBfloat16, "bf16", 2}, {ncclFloat64, "fp64", 8},
+                                                 {ncclInt32, "int32", 4},   {ncclUint32, "uint32", 4},
+                                                 {ncclInt64, "int64", 8},   {ncclUint64, "uint64", 8}};
   return types;
 }
 

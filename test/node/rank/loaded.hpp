@@ -20,10 +20,13 @@ class Loaded {
   }
   onehopCommStatus status(ncclComm_t comm) const {
     onehopCommStatus status{};
-    if (found()) MUST(function<int(ncclComm_t, onehopCommStatus*)>("onehopGetCommStatus")(comm, &status) == 0);
+    if (found())
+      MUST(function<int(ncclComm_t, onehopCommStatus*)>("onehopGetCommStatus")(comm, &status) == 0);
     return status;
   }
-  int enable(ncclComm_t comm, bool on) const { return function<int(ncclComm_t, int)>("onehopEnable")(comm, on); }
+  int enable(ncclComm_t comm, bool on) const {
+    return function<int(ncclComm_t, int)>("onehopEnable")(comm, on);
+  }
 
  private:
   template <class Signature>

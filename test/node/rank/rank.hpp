@@ -1,5 +1,5 @@
-// What scenarios share: who this rank is, how ranks meet, and checks that end the process. An ordinary NCCL program;
-// of onehop it knows only what dlopen finds (loaded.hpp).
+// What scenarios share: who this rank is, how ranks meet, and checks that end the process. An ordinary NCCL
+// program; of onehop it knows only what dlopen finds (loaded.hpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,8 @@ void must(cudaError_t error, const std::string& what);
 void must(ncclResult_t result, const std::string& what);
 
 /// An `if` that says which call or condition it was.
-#define MUST(call) ::onehop::node::must((call), std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #call)
+#define MUST(call) \
+  ::onehop::node::must((call), std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #call)
 
 /// One process of a job. Rank r of the processes uses device r.
 class Rank {
@@ -31,8 +32,8 @@ class Rank {
   const int rank, ranks;
   const std::string argument;  ///< of the scenario
 
-  /// Counts calls that must show up in onehop's statistics, as taken or under the reason why they were passed. The
-  /// test compares (job.hpp).
+  /// Counts calls that must show up in onehop's statistics, as taken or under the reason why they were
+  /// passed. The test compares (job.hpp).
   void expect(const std::string& what, uint64_t calls = 1) { expected_[what] += calls; }
   void print_expected() const;
 
@@ -56,9 +57,9 @@ class Rank {
 struct Scenario {
   Scenario(const char* name, void (*run)(Rank&));
 };
-#define SCENARIO(name)                                                \
-  void name(Rank&);                                                   \
-  const ::onehop::node::Scenario name##_scenario(#name, &(name));     \
+#define SCENARIO(name)                                            \
+  void name(Rank&);                                               \
+  const ::onehop::node::Scenario name##_scenario(#name, &(name)); \
   void name([[maybe_unused]] Rank& self)
 
 }  // namespace onehop::node

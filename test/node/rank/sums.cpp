@@ -19,7 +19,8 @@ std::vector<Piece> pieces_for(const ElementType& type, size_t largest_small, siz
   std::vector<size_t> counts;
   for (size_t count = 1; count <= largest_small; count += step) counts.push_back(count);
   const size_t limit = kLimit / type.bytes;
-  for (const size_t count : {limit / 2 + 1, limit - 1, limit, limit + 1, 2 * limit + 3}) counts.push_back(count);
+  for (const size_t count : {limit / 2 + 1, limit - 1, limit, limit + 1, 2 * limit + 3})
+    counts.push_back(count);
   std::vector<Piece> pieces;
   size_t first = 1;
   for (const size_t count : counts) {
@@ -29,7 +30,8 @@ std::vector<Piece> pieces_for(const ElementType& type, size_t largest_small, siz
   return pieces;
 }
 
-/// All pieces at once, on a stream: in place on some ranks, out of place on others, aligned to the element only.
+/// All pieces at once, on a stream: in place on some ranks, out of place on others, aligned to the element
+/// only.
 Bytes reduce_batch(const Rank& self, const ElementType& type, const std::vector<Piece>& pieces,
                    const std::vector<Bytes>& inputs, ncclComm_t comm, const Stream& stream) {
   const size_t bytes = inputs[0].size();
@@ -143,8 +145,8 @@ SCENARIO(others) {
   MUST(ncclCommDestroy(comm));
 }
 
-/// A few sums of growing size: for tests of what is decided. Argument: bytes up to which a call is expected to be
-/// taken; "declined" or "not_inspected" if none is.
+/// A few sums of growing size: for tests of what is decided. Argument: bytes up to which a call is expected
+/// to be taken; "declined" or "not_inspected" if none is.
 SCENARIO(plain) {
   const ncclComm_t comm = self.join();
   {

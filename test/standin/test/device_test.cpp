@@ -65,7 +65,8 @@ TEST(CpuDevice, CapturesExternalEvents) {
         EXPECT_NE(device().capture(stream)->id, 0u);
         EXPECT_TRUE(device().wait_external(stream, *event));
         EXPECT_TRUE(device().fill(array.data(), 1, 1, stream));
-        EXPECT_TRUE(device().record_external(*event, stream));
+        RecordPlace place;
+        EXPECT_TRUE(device().record_external(*event, stream, place));
       },
       cudaStreamCaptureModeRelaxed);
   device().destroy_event(*event);

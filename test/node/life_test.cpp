@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include "test/node/job.hpp"
+
+namespace onehop::node {
+namespace {
+
+// Protects: the entry of a destroyed communicator, whose address the next one gets; memory, descriptors,
+// mappings.
+TEST(Life, TwoHundredCommunicatorsLeaveNothingBehind) {
+  const Outcome outcome = run_counted({.scenario = "come_and_go", .argument = "200"});
+  EXPECT_EQ(outcome.log("ON for").size(), 133u);
+  EXPECT_TRUE(outcome.log("warning: ").empty());
+}
+
+TEST(Life, ChildrenGetTheirOwnVerdict) {
+  const Outcome outcome = run_counted({.scenario = "family", .ranks = 4});
+  EXPECT_EQ(outcome.log("ON for a communicator of 4 ranks").size(), 1u);
+  EXPECT_EQ(outcome.log("ON for a communicator of 3 ranks").size(), 2u);
+  EXPECT_EQ(outcome.log("OFF for a communicator of 1 ranks").size(), 1u);
+}
+
+TEST(Life, FinalizeWaitsForWhatWasEnqueued) {
+  run_counted({.scenario = "finalize"});
+}
+
+TEST(Life, ExitWithoutDestroy) {
+  run_counted({.scenario = "leave", .ranks = 3});
+}
+
+TEST(Life, CommunicatorsMayBeNonBlocking) {
+  run_counted({.scenario = "non_blocking", .ranks = 3});
+}
+
+// Protects: nobody waits for ever for a rank that gave up, and nobody leaves before the program says so.
+TEST(Failure, AbortFreesTheWaitingCallsOfItsRank) {
+  run_counted({.scenario = "abort_one", .ranks = 4});
+}
+
+TEST(Failure, RevokeFreesTheWaitingCalls) {
+  run_counted({.scenario = "revoke", .ranks = 3});
+}
+
+TEST(Failure, ShrinkWithAbortFreesTheWaitingCalls) {
+  run_counted({.scenario = "shrink_abort", .ranks = 3});
+}
+
+// Protects: a lost peer becomes an asynchronous error in the given time, and no call after it is enqueued or
+// counted.
+TEST(Failure, ATimeoutIsAnAsynchronousError) {
+  for (const char* end : {"abort", "destroy"})
+    run_counted(
+        {.scenario = "timeout", .ranks = 3, .argument = end, .environment = {{"ONEHOP_TIMEOUT_S", "1"}}});
+}
+
+}  // namespace
+}  // namespace onehop::node

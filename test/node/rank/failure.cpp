@@ -1,0 +1,144 @@
+// Communicators that end badly: every waiting rank gets away, and NCCL's own interface says why.
+#include <chrono>
+#include <cstring>
+
+#include "test/node/rank/device.hpp"
+#include "test/node/rank/loaded.hpp"
+
+namespace onehop::node {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// A communicator that is set up and on which rank 0 then does not come: the others' calls wait.
+struct Stuck {
+  explicit Stuck(Rank& self) : comm(self.join()), data(64, 1) {
+    MUST(sum(data, data, comm, stream));
+    stream.synchronize();
+    self.expect("taken");
+    self.meet("set up");
+    if (self.rank == 0) return;
+    MUST(sum(data, data, comm, stream));
+    MUST(sum(data, data, comm, stream));
+    self.expect("taken", 2);
+    std::this_thread::sleep_for(milliseconds(30));
+    must(cudaStreamQuery(stream) == cudaErrorNotReady, "a call did not wait for rank 0");
+  }
+  ncclResult_t state() const {
+    ncclResult_t result = ncclSuccess;
+    MUST(ncclCommGetAsyncError(comm, &result));
+    return result;
+  }
+  ncclComm_t comm;
+  Stream stream;
+  Words data;
+};
+
+void must_be_quick(Clock::time_point since) {
+  must(Clock::now() - since < std::chrono::seconds(1), "the waiting kernels did not leave within a second");
+}
+
+}  // namespace
+
+/// Rank 0 aborts while the others wait. They stay, until they abort too.
+SCENARIO(abort_one) {
+  Stuck stuck(self);
+  const auto since = Clock::now();
+  if (self.rank != 0) {
+    self.wait_for("aborted.0");
+    std::this_thread::sleep_for(milliseconds(20));
+    must(cudaStreamQuery(stuck.stream) == cudaErrorNotReady, "a waiting call left before its rank aborted");
+  }
+  MUST(ncclCommAbort(stuck.comm));
+  stuck.stream.synchronize();
+  must_be_quick(since + milliseconds(30));
+  self.say("aborted." + std::to_string(self.rank));
+  self.meet("all aborted");
+  // The node is as good as new.
+  const ncclComm_t next = self.join("next");
+  stuck.data.fill(1);
+  MUST(sum(stuck.data, stuck.data, next, stuck.stream));
+  stuck.stream.synchronize();
+  must(stuck.data.holds(static_cast<uint32_t>(self.ranks)), "wrong sum after an abort");
+  self.expect("taken");
+  MUST(ncclCommDestroy(next));
+}
+
+/// ncclCommRevoke frees the waiting calls; later ones get NCCL's error; a child works.
+SCENARIO(revoke) {
+  Stuck stuck(self);
+  const auto since = Clock::now();
+  MUST(ncclCommRevoke(stuck.comm, NCCL_REVOKE_DEFAULT));
+  stuck.stream.synchronize();
+  must_be_quick(since);
+  MUST(sum(stuck.data, stuck.data, stuck.comm, stuck.stream) == ncclInvalidUsage);
+  self.expect("declined");
+  ncclComm_t child = nullptr;
+  MUST(ncclCommSplit(stuck.comm, 0, self.rank, &child, nullptr));
+  stuck.data.fill(1);
+  MUST(sum(stuck.data, stuck.data, child, stuck.stream));
+  stuck.stream.synchronize();
+  must(stuck.data.holds(static_cast<uint32_t>(self.ranks)), "wrong sum of the child");
+  self.expect("taken");
+  MUST(ncclCommDestroy(child));
+  MUST(ncclCommDestroy(stuck.comm));
+}
+
+/// A rank is lost; the others shrink with NCCL_SHRINK_ABORT and go on.
+SCENARIO(shrink_abort) {
+  Stuck stuck(self);
+  if (self.rank == 0) {
+    MUST(ncclCommAbort(stuck.comm));
+    self.wait_for("shrunk.1");
+    return;
+  }
+  int lost = 0;
+  ncclComm_t child = nullptr;
+  const auto since = Clock::now();
+  MUST(ncclCommShrink(stuck.comm, &lost, 1, &child, nullptr, NCCL_SHRINK_ABORT));
+  stuck.stream.synchronize();
+  must_be_quick(since);
+  stuck.data.fill(1);
+  MUST(sum(stuck.data, stuck.data, child, stuck.stream));
+  stuck.stream.synchronize();
+  must(stuck.data.holds(static_cast<uint32_t>(self.ranks - 1)), "wrong sum of the child");
+  self.expect("taken");
+  self.say("shrunk." + std::to_string(self.rank));
+  MUST(ncclCommDestroy(child));
+  MUST(ncclCommAbort(stuck.comm));
+}
+
+/// ONEHOP_TIMEOUT_S=1, and rank 0 never comes: an asynchronous error that names it; later calls fail.
+SCENARIO(timeout) {
+  Stuck stuck(self);
+  if (self.rank == 0) {
+    self.wait_for("timed out.1");
+    MUST(stuck.state());
+    MUST(ncclCommAbort(stuck.comm));
+    return;
+  }
+  const auto since = Clock::now();
+  while (stuck.state() == ncclSuccess) {
+    must(Clock::now() - since < std::chrono::seconds(4), "no asynchronous error");
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  MUST(stuck.state() == ncclRemoteError);
+  stuck.stream.synchronize();
+  const Loaded loaded;
+  const onehopCommStatus status = loaded.status(stuck.comm);
+  must(status.state == onehopFailed && std::strstr(status.reason, "rank 0") != nullptr &&
+           std::strstr(status.reason, "ONEHOP_TIMEOUT_S=1") != nullptr,
+       std::string("the reason is: ") + status.reason);
+  MUST(sum(stuck.data, stuck.data, stuck.comm, stuck.stream) == ncclRemoteError);
+  MUST(ncclGroupStart());
+  MUST(sum(stuck.data, stuck.data, stuck.comm, stuck.stream));
+  MUST(ncclGroupEnd() == ncclRemoteError);
+  self.say("timed out." + std::to_string(self.rank));
+  if (self.argument == "destroy")
+    MUST(ncclCommDestroy(stuck.comm));
+  else
+    MUST(ncclCommAbort(stuck.comm));
+}
+
+}  // namespace onehop::node

@@ -1,0 +1,164 @@
+// Communicators that come and go.
+#include <dirent.h>
+
+#include <fstream>
+#include <set>
+
+#include "test/node/rank/device.hpp"
+#include "test/node/rank/loaded.hpp"
+
+namespace onehop::node {
+namespace {
+
+size_t entries(const char* folder) {
+  size_t count = 0;
+  DIR* open = opendir(folder);
+  MUST(open != nullptr);
+  while (readdir(open) != nullptr) ++count;
+  closedir(open);
+  return count;
+}
+
+/// What a communicator must give back.
+struct Held {
+  size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task"), mappings = 0;
+  Held() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) ++mappings;
+  }
+};
+
+/// Sums a few times and checks.
+void use(const Rank& self, ncclComm_t comm, int ranks, cudaStream_t stream) {
+  for (uint32_t i = 1; i <= 2; ++i) {
+    const Words data(64, i * static_cast<uint32_t>(self.rank + 1));
+    MUST(sum(data, data, comm, stream));
+    MUST(cudaStreamSynchronize(stream));
+    const auto n = static_cast<uint32_t>(ranks);
+    const uint32_t expected = ranks == 1 ? i * static_cast<uint32_t>(self.rank + 1) : i * n * (n + 1) / 2;
+    must(data.holds(expected), "wrong sum of a communicator of " + std::to_string(ranks));
+  }
+}
+
+void check_status(ncclComm_t comm, onehopState state, uint64_t taken, uint64_t passed) {
+  const Loaded loaded;
+  if (!loaded.found()) return;
+  const onehopCommStatus status = loaded.status(comm);
+  must(status.state == state && status.taken == taken && status.passed == passed,
+       "the state is " + std::to_string(status.state) + " with " + std::to_string(status.taken) +
+           " taken and " + std::to_string(status.passed) + " passed");
+}
+
+}  // namespace
+
+/// Many communicators, one after another, of all ranks and of this rank alone in turn: NCCL uses their
+/// addresses again, and what onehop knows of the old one must not be taken for the new one's. Argument: how
+/// many.
+SCENARIO(come_and_go) {
+  const ncclComm_t parent = self.join();
+  const Stream stream;
+  std::set<ncclComm_t> addresses;
+  const int rounds = std::stoi(self.argument);
+  std::unique_ptr<Held> early;
+  for (int round = 0; round < rounds; ++round) {
+    const bool alone = round % 3 == 1;
+    ncclComm_t comm = nullptr;
+    MUST(ncclCommSplit(parent, alone ? self.rank : 0, self.rank, &comm, nullptr));
+    addresses.insert(comm);
+    check_status(comm, onehopUnknown, 0, 0);
+    use(self, comm, alone ? 1 : self.ranks, stream);
+    check_status(comm, alone ? onehopOff : onehopOn, alone ? 0 : 2, alone ? 2 : 0);
+    self.expect(alone ? "declined" : "taken", 2);
+    MUST(ncclCommDestroy(comm));
+    check_status(comm, onehopUnknown, 0, 0);
+    if (round == 20) early = std::make_unique<Held>();
+  }
+  must(addresses.size() < 5, "the stand-in does not use addresses again");
+  const Held late;
+  must(late.descriptors == early->descriptors,
+       "descriptors: " + std::to_string(early->descriptors) + ", then " + std::to_string(late.descriptors));
+  must(late.threads == early->threads, "threads are left");
+  // The allocator may have grown by a few.
+  must(late.mappings < early->mappings + 20,
+       "mappings: " + std::to_string(early->mappings) + ", then " + std::to_string(late.mappings));
+  MUST(ncclCommDestroy(parent));
+}
+
+/// Children of Split and Shrink are communicators of their own, with their own verdict.
+SCENARIO(family) {
+  const ncclComm_t parent = self.join();
+  const Stream stream;
+  use(self, parent, self.ranks, stream);
+  // All but the last rank; the last is alone.
+  const bool last = self.rank == self.ranks - 1;
+  const int members = last ? 1 : self.ranks - 1;
+  ncclComm_t child = nullptr;
+  MUST(ncclCommSplit(parent, last ? 1 : 0, self.rank, &child, nullptr));
+  use(self, child, members, stream);
+  check_status(child, last ? onehopOff : onehopOn, last ? 0 : 2, last ? 2 : 0);
+  self.expect("taken", 2);
+  self.expect(last ? "declined" : "taken", 2);
+  if (!last) {
+    int excluded = self.ranks - 1;
+    ncclComm_t smaller = nullptr;
+    MUST(ncclCommShrink(parent, &excluded, 1, &smaller, nullptr, NCCL_SHRINK_DEFAULT));
+    check_status(smaller, onehopUnknown, 0, 0);
+    use(self, smaller, members, stream);
+    check_status(smaller, onehopOn, 2, 0);
+    self.expect("taken", 2);
+    MUST(ncclCommDestroy(smaller));
+  }
+  MUST(ncclCommDestroy(child));
+  use(self, parent, self.ranks, stream);
+  self.expect("taken", 2);
+  MUST(ncclCommDestroy(parent));
+}
+
+/// Finalize waits for what was enqueued, and ends the taking of calls.
+SCENARIO(finalize) {
+  const ncclComm_t comm = self.join();
+  const Stream stream;
+  use(self, comm, self.ranks, stream);
+  const Words from(64, 1), to(64, 0);
+  Gate gate;
+  gate.close_on(stream);
+  MUST(sum(from, to, comm, stream));
+  std::thread opener([&gate] { gate.open(); });
+  MUST(ncclCommFinalize(comm));
+  must(to.holds(static_cast<uint32_t>(self.ranks)),
+       "ncclCommFinalize returned before the last call was done");
+  opener.join();
+  check_status(comm, onehopOff, 3, 0);
+  self.expect("taken", 3);
+  MUST(ncclCommDestroy(comm));
+}
+
+/// Exits with communicators that live, from main() or from exit().
+SCENARIO(leave) {
+  const ncclComm_t comm = self.join();
+  use(self, comm, self.ranks, *new Stream);
+  self.expect("taken", 2);
+  self.meet("leaving");
+}
+
+/// Non-blocking communicators: the first call comes right after the communicator says that it is ready.
+SCENARIO(non_blocking) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclComm_t comm = self.join("world", &config);
+  const auto ready = [comm] {
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) MUST(ncclCommGetAsyncError(comm, &state));
+    return state;
+  };
+  MUST(ready());
+  const Stream stream;
+  use(self, comm, self.ranks, stream);
+  check_status(comm, onehopOn, 2, 0);
+  self.expect("taken", 2);
+  MUST(ncclCommFinalize(comm) == ncclInProgress);
+  MUST(ready());
+  MUST(ncclCommDestroy(comm));
+}
+
+}  // namespace onehop::node

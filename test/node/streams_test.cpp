@@ -1,0 +1,42 @@
+// The operations of a communicator run one after another, whatever streams and graphs they are in.
+#include <gtest/gtest.h>
+
+#include "test/node/job.hpp"
+
+namespace onehop::node {
+namespace {
+
+// Protects: the wait where the stream changes.
+TEST(Streams, TwoInTurnKeepTheOrderOfTheCalls) {
+  run_counted({.scenario = "two_streams", .ranks = 3});
+}
+
+// Protects: nothing of a stream is used after the program may have destroyed it.
+TEST(Streams, MayBeDestroyedRightAfterACall) {
+  run_counted({.scenario = "short_streams"});
+}
+
+// Protects: edges within a capture, external events between launches, epochs that advance without the host.
+TEST(Graphs, OfAnyLengthMixWithEagerCalls) {
+  run_counted({.scenario = "graphs", .ranks = 3});
+}
+
+TEST(Graphs, MayGoOverTwoStreams) {
+  run_counted({.scenario = "forked_capture", .ranks = 3});
+}
+
+TEST(Graphs, OfOneCommunicatorRunInTheOrderOfTheirLaunches) {
+  run_counted({.scenario = "two_graphs", .ranks = 3});
+}
+
+// Protects: set-up on a private stream in relaxed mode.
+TEST(Graphs, MayHoldTheFirstCall) {
+  run_counted({.scenario = "first_in_capture", .ranks = 3});
+}
+
+TEST(Enable, IsFollowedBetweenCalls) {
+  run_counted({.scenario = "enable", .ranks = 3});
+}
+
+}  // namespace
+}  // namespace onehop::node
