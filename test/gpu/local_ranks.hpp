@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,11 @@ namespace onehop::test {
 inline void cuda_ok(cudaError_t error) {
   ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
 }
+
+/// Several ranks on one GPU have more streams than the 8 queues that a process gets by default; streams that
+/// share a queue wait for each other, and a rank would wait for one that is queued behind it. Read when CUDA
+/// is initialised, so set before main().
+inline const bool kManyQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 /// Every wait of a kernel ends by itself after this long: a broken protocol must fail the test, not hang the
 /// machine.

@@ -15,7 +15,7 @@ enum class Load { kNetPlugin, kPreload, kBoth, kNot };
 
 /// What to run. Each process has of the test's own environment nothing that concerns NCCL, CUDA or onehop.
 struct Job {
-  std::string scenario;
+  std::string scenario = {};
   int ranks = 2;
   std::string argument = {};
   Environment environment = {};                   ///< of all ranks

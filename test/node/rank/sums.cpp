@@ -128,14 +128,14 @@ SCENARIO(others) {
     self.expect("empty");
     stream.synchronize();
     must(nothing.holds(7.0f), "an empty call wrote");
-    Array<int8_t> small(100, static_cast<int8_t>(self.rank + 1));
+    const Array<int8_t> small(100);
     for (const ncclDataType_t type : {ncclInt8, ncclUint8}) {
       small.fill(static_cast<int8_t>(self.rank + 1));
       MUST(ncclAllReduce(small.data(), small.data(), 100, type, ncclSum, comm, stream));
       self.expect("type");
+      stream.synchronize();
+      must(small.holds(static_cast<int8_t>(self.ranks * (self.ranks + 1) / 2)), "wrong sum of bytes");
     }
-    stream.synchronize();
-    must(small.holds(static_cast<int8_t>(self.ranks * (self.ranks + 1) / 2)), "wrong sum of bytes");
     ncclRedOp_t halves = ncclSum;
     float half = 0.5f;
     MUST(ncclRedOpCreatePreMulSum(&halves, &half, ncclFloat, ncclScalarHostImmediate, comm));

@@ -1,0 +1,1 @@
+#include "test/object/jobs.hpp"
