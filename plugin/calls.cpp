@@ -9,10 +9,17 @@
 namespace onehop::calls {
 namespace {
 
+bool is_error(nccl::Result result) {
+  return result != nccl::kSuccess && result != nccl::kInProgress;
+}
+
 nccl::Result pass(Image& image, const Call& call, Statistics& statistics, Pass why) {
   statistics.count_passed(call.bytes(), why);
-  return image.original.AllReduce(call.send, call.receive, call.facts.count, call.facts.type, call.facts.op,
-                                  call.comm, call.stream);
+  const nccl::Result result = image.original.AllReduce(
+      call.send, call.receive, call.facts.count, call.facts.type, call.facts.op, call.comm, call.stream);
+  // A call with a wrong argument makes NCCL drop the whole group that it stands in.
+  if (is_error(result)) group_of(image).dropped = true;
+  return result;
 }
 
 /// Whether NCCL must see this call whatever the communicator: it would return an error, or do nothing.
@@ -35,17 +42,38 @@ nccl::Result launch(Communicator& comm, const Call& call, Element element) {
   return comm.run({call.send, call.receive, call.facts.count, element}, call.stream);
 }
 
-/// A call on a communicator that is set up, outside any group.
+/// A call on a communicator that is set up. It is enqueued at once, or by NCCL at the end of the open group.
+nccl::Result pass(Image& image, Communicator& comm, const Call& call, Pass why) {
+  comm.before_passed(call.stream);
+  const nccl::Result result = pass(image, call, comm.statistics(), why);
+  Group& group = group_of(image);
+  if (group.depth > 0)
+    group.passed.push_back({call.comm, call.stream});
+  else
+    comm.after_passed(call.stream);
+  return result;
+}
+
+/// A call on a communicator that is set up, to be enqueued now.
 nccl::Result perform(Image& image, Communicator& comm, const Call& call) {
   const Decision decision = decide_for(comm, call);
-  if (!decision.element) return pass(image, call, comm.statistics(), decision.pass);
+  if (!decision.element) return pass(image, comm, call, decision.pass);
   return launch(comm, call, *decision.element);
 }
 
 /// The first error wins; ncclInProgress is none.
 void keep_error(nccl::Result& kept, nccl::Result result) {
-  const bool kept_is_error = kept != nccl::kSuccess && kept != nccl::kInProgress;
-  if (!kept_is_error && result != nccl::kSuccess) kept = result;
+  if (!is_error(kept) && result != nccl::kSuccess) kept = result;
+}
+
+/// The end of NCCL's own group: enqueues what was passed in it, and orders it with onehop's calls.
+nccl::Result end_of_nccl_group(Image& image, Group& group) {
+  const nccl::Result result = image.original.GroupEnd();
+  group.depth = 0;
+  for (const auto& [handle, stream] : group.passed)
+    if (Communicator* comm = globals().registry.find(handle)) comm->after_passed(stream);
+  group.passed.clear();
+  return result;
 }
 
 /// The calls of a group whose communicators were set up before it. They go ahead of the group's other work,
@@ -66,7 +94,7 @@ nccl::Result launch_decided(Image& image, const Group& group) {
 
 /// The calls of a group on communicators that were not set up: only now, outside the group, can the ranks
 /// talk.
-nccl::Result set_up_and_perform(Image& image, const Group& group) {
+nccl::Result set_up_and_perform(Image& image, Group& group) {
   std::vector<nccl::Comm> comms;
   for (const auto& [call, decided] : group.queued)
     if (!decided && std::find(comms.begin(), comms.end(), call.comm) == comms.end())
@@ -77,6 +105,7 @@ nccl::Result set_up_and_perform(Image& image, const Group& group) {
 
   result = image.original.GroupStart();
   if (result != nccl::kSuccess) return result;
+  group.depth = 1;
   for (const auto& [call, decided] : group.queued) {
     if (decided) continue;
     Communicator* comm = globals().registry.find(call.comm);
@@ -85,7 +114,7 @@ nccl::Result set_up_and_perform(Image& image, const Group& group) {
     else
       keep_error(result, perform(image, *comm, call));
   }
-  keep_error(result, image.original.GroupEnd());
+  keep_error(result, end_of_nccl_group(image, group));
   return result;
 }
 
@@ -111,14 +140,16 @@ nccl::Result all_reduce(Image& image, const Call& call) {
   if (group.depth == 0) return perform(image, *comm, call);
 
   const Decision decision = decide_for(*comm, call);
-  if (!decision.element) return pass(image, call, comm->statistics(), decision.pass);
+  if (!decision.element) return pass(image, *comm, call, decision.pass);
   group.queued.push_back({call, true});
   return nccl::kSuccess;
 }
 
 nccl::Result group_start(Image& image) {
   const nccl::Result result = image.original.GroupStart();
-  if (result == nccl::kSuccess) ++group_of(image).depth;
+  if (result != nccl::kSuccess) return result;
+  Group& group = group_of(image);
+  if (group.depth++ == 0) group.dropped = false;
   return result;
 }
 
@@ -127,21 +158,24 @@ nccl::Result group_end(Image& image) {
   // An end without a start that was seen: the hooks came while a group was open, or NCCL is about to
   // complain.
   if (group.depth == 0) return image.original.GroupEnd();
-  if (--group.depth > 0 || group.queued.empty()) return image.original.GroupEnd();
-
-  nccl::Result result = launch_decided(image, group);
-  keep_error(result, image.original.GroupEnd());
-  if (result == nccl::kSuccess || result == nccl::kInProgress) {
-    const nccl::Result late = set_up_and_perform(image, group);
-    keep_error(result, late);
+  if (group.depth > 1) {
+    --group.depth;
+    return image.original.GroupEnd();
   }
+  if (group.dropped) group.queued.clear();
+  nccl::Result result = launch_decided(image, group);
+  keep_error(result, end_of_nccl_group(image, group));
+  if (!is_error(result)) keep_error(result, set_up_and_perform(image, group));
   group.queued.clear();
   return result;
 }
 
 nccl::Result group_simulate_end(Image& image, void* info) {
   Group& group = group_of(image);
-  if (group.depth > 0 && --group.depth == 0) group.queued.clear();
+  if (group.depth > 0 && --group.depth == 0) {
+    group.queued.clear();
+    group.passed.clear();
+  }
   return image.original.GroupSimulateEnd(info);
 }
 

@@ -13,10 +13,18 @@ void retire(std::unique_ptr<Communicator> comm) {
   (void)comm.release();
 }
 
+/// Null also in a forked child, where nothing of the parent's GPU may be touched.
+Communicator* find(nccl::Comm handle) {
+  return globals().forked ? nullptr : globals().registry.find(handle);
+}
+std::unique_ptr<Communicator> remove(nccl::Comm handle) {
+  return globals().forked ? nullptr : globals().registry.remove(handle);
+}
+
 }  // namespace
 
 nccl::Result comm_finalize(Image& image, nccl::Comm handle) {
-  if (Communicator* comm = globals().registry.find(handle)) {
+  if (Communicator* comm = find(handle)) {
     // Finalize promises that everything enqueued is done, and lets nothing more come.
     comm->close("ncclCommFinalize");
     comm->drain();
@@ -26,7 +34,7 @@ nccl::Result comm_finalize(Image& image, nccl::Comm handle) {
 
 nccl::Result comm_destroy(Image& image, nccl::Comm handle) {
   // First out of the registry: from the moment NCCL frees it another communicator may get the same handle.
-  std::unique_ptr<Communicator> comm = globals().registry.remove(handle);
+  std::unique_ptr<Communicator> comm = remove(handle);
   if (comm != nullptr) comm->drain();
   const nccl::Result result = image.original.CommDestroy(handle);
   if (comm == nullptr) return result;
@@ -36,7 +44,7 @@ nccl::Result comm_destroy(Image& image, nccl::Comm handle) {
 }
 
 nccl::Result comm_abort(Image& image, nccl::Comm handle) {
-  std::unique_ptr<Communicator> comm = globals().registry.remove(handle);
+  std::unique_ptr<Communicator> comm = remove(handle);
   if (comm != nullptr) comm->abort();
   const nccl::Result result = image.original.CommAbort(handle);
   if (comm == nullptr) return result;
@@ -46,21 +54,21 @@ nccl::Result comm_abort(Image& image, nccl::Comm handle) {
 }
 
 nccl::Result comm_revoke(Image& image, nccl::Comm handle, int flags) {
-  if (Communicator* comm = globals().registry.find(handle)) comm->abort();
+  if (Communicator* comm = find(handle)) comm->abort();
   return image.original.CommRevoke(handle, flags);
 }
 
 nccl::Result comm_shrink(Image& image, nccl::Comm handle, int* exclude, int exclude_count, nccl::Comm* child,
                          void* config, int flags) {
   if ((flags & nccl::kShrinkAbort) != 0)
-    if (Communicator* comm = globals().registry.find(handle)) comm->abort();
+    if (Communicator* comm = find(handle)) comm->abort();
   return image.original.CommShrink(handle, exclude, exclude_count, child, config, flags);
 }
 
 nccl::Result comm_get_async_error(Image& image, nccl::Comm handle, nccl::Result* error) {
   const nccl::Result result = image.original.CommGetAsyncError(handle, error);
   if (result != nccl::kSuccess || error == nullptr || *error != nccl::kSuccess) return result;
-  const Communicator* comm = globals().registry.find(handle);
+  const Communicator* comm = find(handle);
   if (comm != nullptr && comm->stopped() == Stop::kTimeout) *error = nccl::kRemoteError;
   return result;
 }

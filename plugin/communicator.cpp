@@ -37,7 +37,11 @@ Stop Communicator::stopped() const {
   if (!on()) return Stop::kNone;
   // Acquire, paired with the release of the kernel's report(): the missing rank is there when the stop word
   // is.
-  return static_cast<Stop>(std::atomic_ref(staging_->view().control->stop).load(std::memory_order_acquire));
+  const auto stop =
+      static_cast<Stop>(std::atomic_ref(staging_->view().control->stop).load(std::memory_order_acquire));
+  if (stop != Stop::kNone) [[unlikely]]
+    last_stopped_.store(stop, std::memory_order_relaxed);
+  return stop;
 }
 
 uint32_t Communicator::missing_rank() const {
@@ -53,17 +57,38 @@ void Communicator::abort() {
                                std::memory_order_relaxed);
 }
 
-nccl::Result Communicator::run(const Operation& operation, Stream stream) {
+template <class Step>
+Status Communicator::on_stream(Stream stream, Step&& step) {
   const CurrentDevice scope(*device_, device_index_);
   const Result<Capture> capture = device_->capture(stream);
-  Status status = capture ? Status{} : Status{capture.error()};
-  if (status) status = order_->before(stream, *capture);
-  if (status) status = device_->launch(staging_->view(), operation, stream);
-  if (status) status = order_->after(stream, *capture);
+  return capture ? step(*capture) : Status{capture.error()};
+}
+
+nccl::Result Communicator::run(const Operation& operation, Stream stream) {
+  const Status status = on_stream(stream, [&](const Capture& capture) {
+    Status step = order_->before(stream, capture);
+    if (step) step = device_->launch(staging_->view(), operation, stream);
+    if (step) step = order_->after(stream, capture);
+    return step;
+  });
   if (status) return nccl::kSuccess;
   // No way back to NCCL from here: peers may already be waiting in their kernels.
   log::error("an all-reduce could not be enqueued: {}", status.reason());
   return nccl::kUnhandledCudaError;
+}
+
+void Communicator::before_passed(Stream stream) {
+  if (!on()) return;
+  const Status status =
+      on_stream(stream, [&](const Capture& capture) { return order_->before(stream, capture); });
+  if (!status) log::error("a call could not be ordered behind onehop's: {}", status.reason());
+}
+
+void Communicator::after_passed(Stream stream) {
+  if (!on()) return;
+  const Status status =
+      on_stream(stream, [&](const Capture& capture) { return order_->after_passed(stream, capture); });
+  if (!status) log::error("onehop's calls could not be ordered behind a passed one: {}", status.reason());
 }
 
 void Communicator::drain() {

@@ -42,6 +42,8 @@ class Communicator {
 
   /// Why waiting kernels leave, if they must. Any thread.
   Stop stopped() const;
+  /// What stopped() last returned: for the end of the process, when the memory that it looks at may be gone.
+  Stop last_stopped() const { return last_stopped_.load(std::memory_order_relaxed); }
   /// The rank whose data did not come, after Stop::kTimeout.
   uint32_t missing_rank() const;
   /// Makes waiting kernels leave and every later call fail. Any thread; never waits.
@@ -50,10 +52,20 @@ class Communicator {
   /// Enqueues one all-reduce. On the call path. The caller has decided that this communicator takes it.
   nccl::Result run(const Operation&, Stream);
 
+  /// Around a call that is passed to NCCL while this communicator is on: NCCL promises that the operations of
+  /// a communicator run one after another whatever streams they use, so a passed call must wait for onehop's,
+  /// and onehop's for it.
+  void before_passed(Stream);
+  void after_passed(Stream);
+
   /// Waits until what was enqueued is done, or the communicator is stopped.
   void drain();
 
  private:
+  /// Runs `step` on this communicator's device with the state of `stream`.
+  template <class Step>
+  Status on_stream(Stream stream, Step&& step);
+
   const std::string reason_;
   Device* device_ = nullptr;
   int device_index_ = -1;
@@ -62,6 +74,7 @@ class Communicator {
   std::unique_ptr<Order> order_;
   Statistics statistics_;
   std::atomic<bool> takes_{true}, closed_{false};
+  mutable std::atomic<Stop> last_stopped_{Stop::kNone};
 };
 
 }  // namespace onehop

@@ -28,7 +28,15 @@ struct Group {
                    ///< group
   };
 
+  /// A call that NCCL enqueues at the end of the group.
+  struct Passed {
+    nccl::Comm comm;
+    nccl::Stream stream;
+  };
+
+  bool dropped = false;        ///< NCCL will drop the group: a call in it had a wrong argument
   int depth = 0;               ///< open ncclGroupStarts that onehop has seen
+  std::vector<Passed> passed;  ///< on communicators that are on
   std::vector<Queued> queued;  ///< calls that wait for the outermost end; keeps its capacity
 };
 

@@ -65,8 +65,8 @@ struct HooksOf {
 template <size_t... kIndex>
 std::vector<interpose::Hook> list(Image& image, std::index_sequence<kIndex...>) {
   using List = std::vector<interpose::Hook> (*)(nccl::Functions&);
-  constexpr List lists[] = {&HooksOf<kIndex>::list...};
-  return lists[image.index](image.original);
+  constexpr List kLists[] = {&HooksOf<kIndex>::list...};
+  return kLists[image.index](image.original);
 }
 
 }  // namespace

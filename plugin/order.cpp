@@ -31,17 +31,27 @@ Status Order::before(Stream stream, const Capture& capture) {
 }
 
 Status Order::after(Stream stream, const Capture& capture) {
-  if (!capture.active) {
-    any_ = true;
-    stream_ = device_->stream_id(stream);
-    return device_->record(done_, stream);
-  }
+  if (!capture.active) return note_eager(stream);
+  if (Status noted = note_captured(stream, capture); !noted || !mixes_) return noted;
+  any_ = any_captured_ = true;
+  return device_->record_external(done_, stream, capture_record_);
+}
+
+Status Order::after_passed(Stream stream, const Capture& capture) {
+  return capture.active ? note_captured(stream, capture) : note_eager(stream);
+}
+
+Status Order::note_eager(Stream stream) {
+  any_ = true;
+  stream_ = device_->stream_id(stream);
+  return device_->record(done_, stream);
+}
+
+Status Order::note_captured(Stream stream, const Capture& capture) {
   if (capture.id != capture_) capture_record_ = {};
   capture_ = capture.id;
   capture_stream_ = stream;
-  if (Status recorded = device_->record(captured_done_, stream); !recorded || !mixes_) return recorded;
-  any_ = any_captured_ = true;
-  return device_->record_external(done_, stream, capture_record_);
+  return device_->record(captured_done_, stream);
 }
 
 Result<bool> Order::idle() {

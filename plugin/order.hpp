@@ -7,7 +7,8 @@
 
 namespace onehop {
 
-/// Around each operation: before(), the launch, after(). Enqueues only; the host never waits here.
+/// Around each operation: before(), the launch, after(); around a call that is passed to NCCL: before() and
+/// after_passed(). Enqueues only; the host never waits here.
 ///
 /// Three kinds of neighbours, each with the cheapest link that holds:
 /// * eager after eager: the stream itself; where the stream changed, the event that after() records every
@@ -33,10 +34,17 @@ class Order {
   Status before(Stream, const Capture&);
   Status after(Stream, const Capture&);
 
+  /// In the place of after(), behind a call that was passed to NCCL. NCCL orders those among themselves,
+  /// across launches too; here they are ordered with onehop's own.
+  Status after_passed(Stream, const Capture&);
+
   /// True when everything recorded so far is done.
   Result<bool> idle();
 
  private:
+  Status note_eager(Stream);
+  Status note_captured(Stream, const Capture&);
+
   Device* device_ = nullptr;
   Event done_ = nullptr;           ///< the latest operation, of any launch
   Event captured_done_ = nullptr;  ///< the latest operation of the current capture; only ever an edge

@@ -1,5 +1,6 @@
 #include "plugin/registry.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "plugin/communicator.hpp"
@@ -63,8 +64,39 @@ Communicator* Registry::find(nccl::Comm handle) const {
   }
 }
 
+uint64_t Registry::announce(nccl::Comm handle) {
+  const std::lock_guard lock(changes_);
+  announcements_.push_back({++last_token_, handle});
+  return last_token_;
+}
+
+bool Registry::announced(uint64_t token) const {
+  const std::lock_guard lock(changes_);
+  return std::any_of(announcements_.begin(), announcements_.end(),
+                     [token](const Announcement& a) { return a.token == token; });
+}
+
+void Registry::withdraw(uint64_t token) {
+  const std::lock_guard lock(changes_);
+  std::erase_if(announcements_, [token](const Announcement& a) { return a.token == token; });
+}
+
+bool Registry::insert_announced(uint64_t token, std::unique_ptr<Communicator>& communicator) {
+  const std::lock_guard lock(changes_);
+  const auto found = std::find_if(announcements_.begin(), announcements_.end(),
+                                  [token](const Announcement& a) { return a.token == token; });
+  if (found == announcements_.end()) return false;
+  insert_locked(found->handle, std::move(communicator));
+  announcements_.erase(found);
+  return true;
+}
+
 void Registry::insert(nccl::Comm handle, std::unique_ptr<Communicator> communicator) {
   const std::lock_guard lock(changes_);
+  insert_locked(handle, std::move(communicator));
+}
+
+void Registry::insert_locked(nccl::Comm handle, std::unique_ptr<Communicator> communicator) {
   Table* table = tables_.back().get();
   if ((table->filled + 1) * 4 > table->slots.size() * 3) {
     auto larger = std::make_unique<Table>(table->slots.size() * 2);
@@ -80,6 +112,7 @@ void Registry::insert(nccl::Comm handle, std::unique_ptr<Communicator> communica
 std::unique_ptr<Communicator> Registry::remove(nccl::Comm handle) {
   if (handle == nullptr || handle == kRemoved) return nullptr;
   const std::lock_guard lock(changes_);
+  std::erase_if(announcements_, [handle](const Announcement& a) { return a.handle == handle; });
   Table& table = *tables_.back();
   for (size_t at = table.home(handle);; at = (at + 1) & (table.slots.size() - 1)) {
     const nccl::Comm found = table.slots[at].handle.load(std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,16 @@ class Registry {
   /// The registry owns it from now on. `handle` is not in the registry.
   void insert(nccl::Comm handle, std::unique_ptr<Communicator>);
 
-  /// Takes it out; null if unknown.
+  /// The set-up of a communicator begins. Returns a token for it.
+  uint64_t announce(nccl::Comm handle);
+  /// Whether nobody has called remove() for it since: then its handle is no longer NCCL's.
+  bool announced(uint64_t token) const;
+  /// insert(), if it is still announced; else false, and the caller keeps it.
+  bool insert_announced(uint64_t token, std::unique_ptr<Communicator>&);
+  /// Its set-up is over.
+  void withdraw(uint64_t token);
+
+  /// Takes it out; null if unknown. A set-up of it learns of this too.
   std::unique_ptr<Communicator> remove(nccl::Comm handle);
 
   void for_each(const std::function<void(nccl::Comm, Communicator&)>&) const;
@@ -46,7 +56,17 @@ class Registry {
     size_t filled = 0;        ///< slots that hold a handle, or may have to be passed to find one
   };
 
+  struct Announcement {
+    uint64_t token;
+    nccl::Comm handle;
+  };
+
+  /// With changes_ held.
+  void insert_locked(nccl::Comm handle, std::unique_ptr<Communicator>);
+
   mutable std::mutex changes_;
+  std::vector<Announcement> announcements_;  ///< few: of set-ups that are going on
+  uint64_t last_token_ = 0;
   std::atomic<Table*> table_;
   std::vector<std::unique_ptr<Table>>
       tables_;  ///< the current one and its forerunners, which a reader may still search

@@ -49,12 +49,12 @@ std::string json() {
                          json_text(reason), json_counters(statistics));
   };
   globals().registry.for_each([&](nccl::Comm handle, Communicator& comm) {
-    const bool failed = comm.stopped() != Stop::kNone;
+    const bool failed = comm.last_stopped() != Stop::kNone;
     add(fmt::format("{}", static_cast<const void*>(handle)),
         failed      ? "failed"
         : comm.on() ? "on"
                     : "off",
-        reason_of(comm), comm.statistics());
+        failed ? "aborted or timed out" : comm.reason(), comm.statistics());
   });
   add("destroyed", "gone", "", globals().gone);
   add("none", "unknown", "", globals().elsewhere);

@@ -14,7 +14,7 @@ std::string rank(size_t r) {
 }
 
 std::string veto_text(const Hello& hello) {
-  const std::string detail = get_text(hello.veto_text);
+  std::string detail = get_text(hello.veto_text);
   switch (hello.veto) {
     case Veto::kNone:
       break;

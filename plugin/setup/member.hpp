@@ -52,6 +52,7 @@ class Member {
 
   Device& device;
   const nccl::Comm handle;
+  uint64_t announcement = 0;  ///< token of the registry, while it is set up
   int rank = -1, ranks = 0, device_index = -1;
   Stream stream = nullptr;
   std::optional<std::string> declined;

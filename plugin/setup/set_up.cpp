@@ -25,14 +25,22 @@ class SetUp {
     const RelaxedCapture relaxed(device_);
     for (const nccl::Comm handle : comms) {
       auto member = std::make_unique<Member>(device_, handle);
-      if (usable(nccl_, handle) && member->ask(nccl_)) members_.push_back(std::move(member));
+      member->announcement = globals().registry.announce(handle);
+      if (usable(nccl_, handle) && member->ask(nccl_))
+        members_.push_back(std::move(member));
+      else
+        globals().registry.withdraw(member->announcement);
     }
     nccl::Result result = open();
     if (result == nccl::kSuccess) result = hello();
     if (result == nccl::kSuccess) result = allocate();
     if (result == nccl::kSuccess) result = map();
-    if (result == nccl::kSuccess)
-      for (auto& m : members_) enter(*m);
+    for (auto& m : members_) {
+      if (result == nccl::kSuccess && !enter(*m)) result = nccl::kInternalError;
+      globals().registry.withdraw(m->announcement);
+      // Peers that got further may have the address of the memory, and write there.
+      if (result != nccl::kSuccess) (void)m->staging.release();
+    }
     members_.clear();  // under the relaxed mode: this may free memory
     return result;
   }
@@ -42,6 +50,18 @@ class SetUp {
   void for_undecided(Function&& function) {
     for (auto& m : members_)
       if (!m->declined) function(*m);
+  }
+
+  /// One exchange of all members. An error too if another thread has ended one of them meanwhile
+  /// (ncclCommAbort): what came is worth nothing, and the handle may not be used any more.
+  template <class MakeRecord>
+  nccl::Result exchange_all(MakeRecord&& make_record) {
+    const nccl::Result result = exchange(nccl_, members_, make_record);
+    if (result != nccl::kSuccess) return result;
+    const bool all_live = std::all_of(members_.begin(), members_.end(), [](const auto& m) {
+      return globals().registry.announced(m->announcement);
+    });
+    return all_live ? nccl::kSuccess : nccl::kInternalError;
   }
 
   nccl::Result open() {
@@ -62,7 +82,7 @@ class SetUp {
   }
 
   nccl::Result hello() {
-    const nccl::Result result = exchange(nccl_, members_, [this](Member& m) { return own_hello(nccl_, m); });
+    const nccl::Result result = exchange_all([this](Member& m) { return own_hello(nccl_, m); });
     if (result != nccl::kSuccess) return result;
     for_undecided([](Member& m) {
       const auto table = m.all_records<Hello>();
@@ -74,7 +94,7 @@ class SetUp {
   }
 
   nccl::Result allocate() {
-    const nccl::Result result = exchange(nccl_, members_, [this](Member& m) {
+    const nccl::Result result = exchange_all([this](Member& m) {
       const CurrentDevice scope(device_, m.device_index);
       InboxAddress address;
       Progress progress = Progress::of(allocate(m, address));
@@ -112,7 +132,7 @@ class SetUp {
   /// has an address may write there. The exchange in this step tells every rank that all have mapped what
   /// they need.
   nccl::Result map() {
-    const nccl::Result result = exchange(nccl_, members_, [this](Member& m) {
+    const nccl::Result result = exchange_all([this](Member& m) {
       const CurrentDevice scope(device_, m.device_index);
       const auto table = m.all_records<Progress>();
       Status mapped;
@@ -129,13 +149,14 @@ class SetUp {
     return result;
   }
 
-  void enter(Member& m) {
+  /// False if another thread has ended the communicator.
+  bool enter(Member& m) {
     Globals& g = globals();
     if (m.declined) {
       if (m.first_of_node) log::info("OFF for a communicator of {} ranks: {}", m.ranks, *m.declined);
       ++g.communicators_off;
-      g.registry.insert(m.handle, std::make_unique<Communicator>(*m.declined));
-      return;
+      auto off = std::make_unique<Communicator>(*m.declined);
+      return g.registry.insert_announced(m.announcement, off);
     }
     const Plan plan = make_plan(g.settings, static_cast<uint32_t>(m.ranks));
     if (m.first_of_node) {
@@ -151,8 +172,11 @@ class SetUp {
           std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
     }
     ++g.communicators_on;
-    g.registry.insert(m.handle, std::make_unique<Communicator>(device_, m.device_index, plan,
-                                                               std::move(m.staging), std::move(m.order)));
+    auto on = std::make_unique<Communicator>(device_, m.device_index, plan, std::move(m.staging),
+                                             std::move(m.order));
+    if (g.registry.insert_announced(m.announcement, on)) return true;
+    (void)on.release();  // as after any abort: peers may write to its memory
+    return false;
   }
 
   const nccl::Functions& nccl_;

@@ -1,11 +1,14 @@
-// Stock NCCL and onehop side by side in one process, by turns: the same communicators, buffers and graphs'
-// shape; onehop is switched off and on with onehopEnable. All ranks in this process, one thread, several on
-// one GPU where there are fewer GPUs.
+// Stock NCCL and onehop side by side: the same program is run twice, one after the other, without the plugin
+// and with it, in one call. All ranks are in one process, with one thread, several on one GPU where there are
+// fewer GPUs.
 //
-//   nccl-bench LINKS OUT.json RANKS...
+//   NCCL_NET_PLUGIN=libnccl-net-onehop.so nccl-bench LINKS OUT.json RANKS...
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 
 #include "test/gpu/delay.hpp"
 #include "test/gpu/nccl_node.hpp"
@@ -25,12 +28,14 @@ double median(std::vector<double> values) {
 
 class Bench {
  public:
-  Bench(int ranks, const LoadedOnehop& onehop, Results& results)
-      : node_(ranks), onehop_(onehop), results_(results), buffers_(node_.size()) {
+  Bench(int ranks, bool with_onehop, Results& results)
+      : node_(ranks), with_onehop_(with_onehop), results_(results), buffers_(node_.size()) {
     for (size_t r = 0; r < node_.size(); ++r) {
       MUST(cudaSetDevice(node_.devices[r]));
       MUST(cudaMalloc(&buffers_[r], 2 * kLargest));
-      MUST(cudaMemset(buffers_[r], 0, 2 * kLargest));
+      // Rank r sends r + 1 everywhere, as bf16; the sums are exact.
+      const std::vector<uint16_t> values(kLargest / 2, bfloat16(static_cast<float>(r + 1)));
+      MUST(cudaMemcpy(buffers_[r], values.data(), kLargest, cudaMemcpyHostToDevice));
     }
     node_.in_group([&](size_t r) { reduce(r, 64); });  // sets up
     node_.synchronize();
@@ -38,20 +43,17 @@ class Bench {
 
   void run() {
     for (const size_t bytes : kSizes) {
-      double us[2] = {}, host_us[2] = {};
-      for (const bool on : {false, true}) {
-        node_.synchronize();
-        for (ncclComm_t comm : node_.comms) onehop_.enable(comm, on);
-        us[on] = graph_us(bytes);
-        host_us[on] = host_us_per_call(bytes);
-        row(on, "graph", bytes, us[on]);
-        row(on, "eager, host time of the call", bytes, host_us[on]);
-      }
-      std::printf(
-          "%zu ranks %6zu B  graph: NCCL %6.2f us, onehop %6.2f us (%.2fx)   host time of an eager call: "
-          "NCCL %5.2f us, "
-          "onehop %5.2f us\n",
-          node_.size(), bytes, us[0], us[1], us[0] / us[1], host_us[0], host_us[1]);
+      poison();
+      const double us = graph_us(bytes);
+      size_t wrong = count_wrong(bytes);
+      row("graph", bytes, us, wrong);
+      poison();
+      const double host_us = host_us_per_call(bytes);
+      const size_t wrong_eager = count_wrong(bytes);
+      row("eager, host time of the call", bytes, host_us, wrong_eager);
+      wrong += wrong_eager;
+      std::printf("%-6s %zu ranks %6zu B  graph %6.2f us   host time of an eager call %5.2f us   wrong %zu\n",
+                  with_onehop_ ? "onehop" : "nccl", node_.size(), bytes, us, host_us, wrong);
       std::fflush(stdout);
     }
   }
@@ -63,9 +65,38 @@ class Bench {
                        node_.streams[r]));
   }
 
-  void row(bool on, const char* mode, size_t bytes, double us) {
+  static uint16_t bfloat16(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return static_cast<uint16_t>(bits >> 16);
+  }
+
+  void poison() {
+    for (size_t r = 0; r < node_.size(); ++r) {
+      MUST(cudaSetDevice(node_.devices[r]));
+      MUST(cudaMemset(static_cast<unsigned char*>(buffers_[r]) + kLargest, 0xA5, kLargest));
+      MUST(cudaDeviceSynchronize());
+    }
+  }
+
+  size_t count_wrong(size_t bytes) {
+    const auto n = static_cast<float>(node_.size());
+    const uint16_t expected = bfloat16(n * (n + 1) / 2);
+    std::vector<uint16_t> values(bytes / 2);
+    size_t wrong = 0;
+    for (size_t r = 0; r < node_.size(); ++r) {
+      MUST(cudaSetDevice(node_.devices[r]));
+      MUST(cudaMemcpy(values.data(), static_cast<unsigned char*>(buffers_[r]) + kLargest, bytes,
+                      cudaMemcpyDeviceToHost));
+      for (const uint16_t value : values) wrong += value != expected;
+    }
+    return wrong;
+  }
+
+  void row(const char* mode, size_t bytes, double us, size_t wrong) {
+    const bool on = with_onehop_;
     results_.add({{"side", on ? "onehop" : "nccl"},
-                  {"plan", "pinned"},
+                  {"plan", on ? "auto" : ""},
                   {"method", on ? "one-shot" : ""},
                   {"ranks", node_.size()},
                   {"processes", 1},
@@ -74,7 +105,8 @@ class Bench {
                   {"op", "sum"},
                   {"mode", mode},
                   {"in_place", false},
-                  {"us", us}});
+                  {"us", us},
+                  {"wrong", wrong}});
   }
 
   /// Time per call in a graph of kCallsPerGraph. Each rank's time begins when its graph does; the one that
@@ -145,10 +177,43 @@ class Bench {
   }
 
   NcclNode node_;
-  const LoadedOnehop& onehop_;
+  bool with_onehop_;
   Results& results_;
   std::vector<void*> buffers_;
 };
+
+}  // namespace
+}  // namespace onehop::test
+
+namespace onehop::test {
+namespace {
+
+/// Measures one side, in this process, and writes its rows to `out`.
+void measure(int argc, char** argv, int nccl_version, const std::string& out) {
+  Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1],
+                  nccl_version);
+  const bool with_onehop = std::getenv("NCCL_NET_PLUGIN") != nullptr;
+  for (int i = 3; i < argc; ++i) Bench(std::atoi(argv[i]), with_onehop, results).run();
+  const onehopStatistics statistics = LoadedOnehop().statistics();
+  if (with_onehop != (statistics.taken > 0)) fail("onehop is not what it should be in this run");
+  results.write(out);
+}
+
+/// This program again, as one side.
+std::string run_side(char** argv, const char* side) {
+  const std::string out = std::string(argv[2]) + "." + side;
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("ONEHOP_TEST_SIDE", out.c_str(), 1);
+    if (std::strcmp(side, "nccl") == 0) unsetenv("NCCL_NET_PLUGIN");
+    execv("/proc/self/exe", argv);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) fail(std::string("the side ") + side + " failed");
+  return out;
+}
 
 }  // namespace
 }  // namespace onehop::test
@@ -157,15 +222,23 @@ int main(int argc, char** argv) {
   using namespace onehop::test;
   alarm(300);
   if (argc < 4) fail("usage: nccl-bench LINKS OUT.json RANKS...");
+  if (std::getenv("NCCL_NET_PLUGIN") == nullptr && std::getenv("ONEHOP_TEST_SIDE") == nullptr)
+    fail("NCCL_NET_PLUGIN is not set");
   int version = 0;
   MUST(ncclGetVersion(&version));
-  Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1],
-                  version);
-  for (int i = 3; i < argc; ++i) {
-    NcclNode warm_up(2);  // loads the plugin, so that it can be found
-    const LoadedOnehop onehop;
-    if (!onehop.found()) fail("onehop is not loaded (NCCL_NET_PLUGIN)");
-    Bench(std::atoi(argv[i]), onehop, results).run();
-    results.write(argv[2]);
+  if (const char* out = std::getenv("ONEHOP_TEST_SIDE")) {
+    measure(argc, argv, version, out);
+    return 0;
   }
+  Results::Json both;
+  for (const char* side : {"nccl", "onehop"}) {
+    const std::string part = run_side(argv, side);
+    const Results::Json rows = Results::Json::parse(std::ifstream(part));
+    if (both.is_null())
+      both = rows;
+    else
+      both["rows"].insert(both["rows"].end(), rows["rows"].begin(), rows["rows"].end());
+    unlink(part.c_str());
+  }
+  std::ofstream(argv[2]) << both.dump(1) << "\n";
 }

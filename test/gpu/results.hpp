@@ -7,6 +7,7 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "onehop/onehop.h"
@@ -52,15 +53,12 @@ class Results {
     std::ifstream file("/proc/driver/nvidia/version");
     std::string line;
     std::getline(file, line);
-    const size_t at = line.find("Module");
-    std::string version;
-    for (size_t i = at == std::string::npos ? line.size() : at + 6; i < line.size(); ++i) {
-      if (line[i] != ' ')
-        version += line[i];
-      else if (!version.empty())
-        break;
-    }
-    return version;
+    // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
+    std::istringstream words(line);
+    for (std::string word; words >> word;)
+      if (word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != std::string::npos)
+        return word;
+    return "";
   }
 
   Json file_;

@@ -29,6 +29,11 @@ TEST(Groups, AnEndWithoutAStartLeavesTheDepthRight) {
   run_counted({.scenario = "unbalanced_end"});
 }
 
+// Protects: a group that NCCL drops from being half done.
+TEST(Groups, ADroppedGroupLaunchesNothing) {
+  run_counted({.scenario = "dropped_group"});
+}
+
 // Protects: set-up and launches of all GPUs of a thread together. One after the other they wait for each
 // other.
 TEST(SeveralGpus, OneThread) {

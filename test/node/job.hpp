@@ -23,7 +23,7 @@ struct Job {
   std::map<std::string, std::string> files = {};  ///< in the job's folder, which each process is started in
   Load load = Load::kNetPlugin;
   std::map<int, Load> load_of = {};
-  int deadline_s = 30;
+  int deadline_s = 60;
 };
 
 /// What one process left behind.

@@ -37,6 +37,15 @@ TEST(Failure, AbortFreesTheWaitingCallsOfItsRank) {
   run_counted({.scenario = "abort_one", .ranks = 4});
 }
 
+// Protects: a watchdog's abort of a communicator whose set-up waits, and whoever gets that address next.
+TEST(Failure, AbortDuringSetUpLeavesNothingBehind) {
+  run({.scenario = "abort_in_set_up", .ranks = 3});
+}
+
+TEST(Failure, ExitWhileACallWaits) {
+  run_counted({.scenario = "leave_stuck", .ranks = 3});
+}
+
 TEST(Failure, RevokeFreesTheWaitingCalls) {
   run_counted({.scenario = "revoke", .ranks = 3});
 }

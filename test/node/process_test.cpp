@@ -1,6 +1,8 @@
 // How the plugin gets into a process, and that it is a good guest there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "test/node/job.hpp"
 
 namespace onehop::node {
@@ -11,7 +13,6 @@ TEST(Loading, ByPreload) {
   for (const Load load : {Load::kPreload, Load::kBoth}) {
     const Outcome outcome = run_counted({.scenario = "plain", .argument = "65536", .load = load});
     EXPECT_EQ(outcome.log("ON for").size(), 1u);
-    EXPECT_NE(outcome.processes[0].statistics.find("\"taken\":9"), std::string::npos);
   }
 }
 

@@ -11,6 +11,11 @@ TEST(Streams, TwoInTurnKeepTheOrderOfTheCalls) {
   run_counted({.scenario = "two_streams", .ranks = 3});
 }
 
+// Protects: the order of onehop's calls and NCCL's, which wait for each other only if onehop makes them.
+TEST(Streams, TakenAndPassedCallsKeepTheirOrder) {
+  run_counted({.scenario = "taken_and_passed", .ranks = 3});
+}
+
 // Protects: nothing of a stream is used after the program may have destroyed it.
 TEST(Streams, MayBeDestroyedRightAfterACall) {
   run_counted({.scenario = "short_streams"});

@@ -55,11 +55,14 @@ static int differences(void) {
     if (after.pointers[i] != before.pointers[i] || strcmp(after.environment[i], before.environment[i]) != 0)
       ++found, fprintf(stderr, "the environment has changed: %s\n", after.environment[i]);
   if (after.threads != 1) ++found, fprintf(stderr, "%d threads are running\n", after.threads);
-  if (after.files != before.files) ++found, fprintf(stderr, "files are open: %lx, were %lx\n", after.files, before.files);
+  if (after.files != before.files)
+    ++found, fprintf(stderr, "files are open: %lx, were %lx\n", after.files, before.files);
   for (int s = 1; s < NSIG; ++s)
-    if (memcmp(&after.handlers[s], &before.handlers[s], sizeof(struct sigaction)) != 0)
+    if (after.handlers[s].sa_handler != before.handlers[s].sa_handler ||
+        after.handlers[s].sa_flags != before.handlers[s].sa_flags)
       ++found, fprintf(stderr, "signal %d is handled\n", s);
-  if (strcmp(after.folder, before.folder) != 0) ++found, fprintf(stderr, "the working directory has changed\n");
+  if (strcmp(after.folder, before.folder) != 0)
+    ++found, fprintf(stderr, "the working directory has changed\n");
   return found;
 }
 

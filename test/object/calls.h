@@ -1,5 +1,5 @@
-/* What the test programs call in a libnccl, and how they say what came of it. Plain C: a job need not have a C++
- * runtime. */
+/* What the test programs call in a libnccl, and how they say what came of it. Plain C: a job need not have a
+ * C++ runtime. */
 #ifndef ONEHOP_TEST_OBJECT_CALLS_H
 #define ONEHOP_TEST_OBJECT_CALLS_H
 
@@ -26,7 +26,8 @@ struct library {
   async_error_function get_async_error;
 };
 
-/* ncclAllReduce calls that reached onehop, or -1 where the plugin is not loaded. ONEHOP_TEST_PLUGIN is its path. */
+/* ncclAllReduce calls that reached onehop, or -1 where the plugin is not loaded. ONEHOP_TEST_PLUGIN is its
+ * path. */
 static long seen(void) {
   const char* path = getenv("ONEHOP_TEST_PLUGIN");
   void* plugin = path != NULL ? dlopen(path, RTLD_NOLOAD | RTLD_NOW) : NULL;

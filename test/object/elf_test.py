@@ -27,8 +27,11 @@ def check_exports(plugin, exports_map):
     if not wanted:
         problems.append(f"{exports_map} lists nothing")
     for name in sorted(found - wanted):
-        # A symbol of NCCL's plugin interfaces would make NCCL use this object as its network.
         problems.append(f"{name} is exported, and not in {exports_map}")
+    for name in sorted(found):
+        if not name.startswith("onehop"):
+            # With a symbol of its plugin interfaces NCCL would use this object as its network.
+            problems.append(f"{name} is exported: not onehop's own name")
     for name in sorted(wanted - found):
         problems.append(f"{name} is in {exports_map}, and not exported")
 

@@ -1,5 +1,5 @@
-/* A libnccl that counts nothing and does nothing: each function returns FAKE_ID + its place in the list below, so that a
- * caller knows which library answered.
+/* A libnccl that counts nothing and does nothing: each function returns FAKE_ID + its place in the list
+ * below, so that a caller knows which library answered.
  *
  *   FAKE_BRANCH    ncclGroupEnd has a loop back into its first bytes
  *   FAKE_PARTIAL   only some of the functions, as in a tool that stands in for ncclAllReduce
@@ -8,11 +8,11 @@
 #define FAKE_ID 10
 #endif
 
-#define FAKE(name, place)    \
-  int name(void);            \
-  int name(void) {           \
-    ++fake_calls;            \
-    return FAKE_ID + place;  \
+#define FAKE(name, place)   \
+  int name(void);           \
+  int name(void) {          \
+    ++fake_calls;           \
+    return FAKE_ID + place; \
   }
 
 /* Written by each function, so that none is shorter than a jump. */

@@ -38,7 +38,8 @@ inline std::vector<CallLine> calls_of(const Outcome& outcome) {
     char function[64];
     CallLine call;
     int library = 0;
-    const int fields = std::sscanf(line.c_str(), "%d %63s %d +%d", &library, function, &call.result, &call.seen);
+    const int fields =
+        std::sscanf(line.c_str(), "%d %63s %d +%d", &library, function, &call.result, &call.seen);
     if (fields < 3) continue;
     call.call = std::to_string(library) + " " + function;
     calls.push_back(call);

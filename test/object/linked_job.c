@@ -18,7 +18,8 @@ int main(void) {
   printf("0 ncclGetUniqueId %d\n", ncclGetUniqueId(id));
   printf("seen %ld\n", seen());
 
-  const struct library functions = {early, &pncclAllReduce, &ncclGroupStart, &ncclGroupEnd, &ncclCommGetAsyncError};
+  const struct library functions = {early, &pncclAllReduce, &ncclGroupStart, &ncclGroupEnd,
+                                    &ncclCommGetAsyncError};
   call_all(0, &functions);
   /* Not through pointers: this is where PLT and GOT come in. */
   long before = seen();

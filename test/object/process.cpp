@@ -50,7 +50,8 @@ std::vector<std::string> Outcome::lines() const {
   return lines_of(out);
 }
 
-Outcome run(const std::vector<std::string>& command, const Environment& variables, std::chrono::seconds limit) {
+Outcome run(const std::vector<std::string>& command, const Environment& variables,
+            std::chrono::seconds limit) {
   const Folder folder;
   const std::string out = folder / "out", err = folder / "err";
   std::vector<std::string> arguments = command, environment{"PATH=/usr/bin:/bin", "HOME=" + folder.path()};

@@ -18,8 +18,8 @@ struct Outcome {
   std::vector<std::string> lines() const;
 };
 
-/// Runs a program with these variables, a usual PATH, an empty home folder, and nothing else: what the tester has set must
-/// not decide a test.
+/// Runs a program with these variables, a usual PATH, an empty home folder, and nothing else: what the tester
+/// has set must not decide a test.
 Outcome run(const std::vector<std::string>& command, const Environment&,
             std::chrono::seconds limit = std::chrono::seconds(60));
 

@@ -1,4 +1,5 @@
-/* A libcuda.so.1 that writes to ONEHOP_TEST_RECORD that it was loaded and what was called. Nothing in it works. */
+/* A libcuda.so.1 that writes to ONEHOP_TEST_RECORD that it was loaded and what was called. Nothing in it
+ * works. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,11 @@ __attribute__((constructor)) static void loaded(void) {
 
 enum { kNotInitialized = 3, kNoDevice = 100, kNotFound = 500 };
 
-#define RECORDED(name, result)             \
-  int name(void);                          \
-  int name(void) { return record(#name), result; }
+#define RECORDED(name, result)    \
+  int name(void);                 \
+  int name(void) {                \
+    return record(#name), result; \
+  }
 
 /* The arguments do not matter: none is read. */
 RECORDED(cuInit, kNoDevice)

@@ -1,19 +1,17 @@
 /* A job that opens libraries itself, step by step as its arguments say:
  *
- *   open:PATH, open-deep:PATH, open-global:PATH   opens a library (dlopen) and takes the addresses of its functions at
- *                                                 once; the libraries are numbered from 0
- *   plugin:PATH    opens the plugin as NCCL does
- *   unique:N       ncclGetUniqueId of library N: makes NCCL load its plugins
- *   call:N         calls the functions of library N (calls.h)
- *   bytes:N        whether the first bytes of its functions are as they were when it was opened
+ *   open:PATH, open-deep:PATH, open-global:PATH   opens a library (dlopen) and takes the addresses of its
+ * functions at once; the libraries are numbered from 0 plugin:PATH    opens the plugin as NCCL does unique:N
+ * ncclGetUniqueId of library N: makes NCCL load its plugins call:N         calls the functions of library N
+ * (calls.h) bytes:N        whether the first bytes of its functions are as they were when it was opened
  *   images         how many libraries onehop has taken over
  *   fork           what follows runs in a child, for which the parent waits
  *   spawn          runs another program, with this environment
  */
-#include "test/object/calls.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "test/object/calls.h"
 
 enum { kMaxLibraries = 4, kWatched = 4, kBytes = 16 };
 
@@ -53,7 +51,8 @@ static void compare_bytes(int number) {
   const struct opened* library = &libraries[number];
   int changed = 0;
   for (int i = 0; i < kWatched; ++i)
-    if (library->watched[i] != NULL && memcmp(library->watched[i], library->bytes[i], kBytes) != 0) changed = 1;
+    if (library->watched[i] != NULL && memcmp(library->watched[i], library->bytes[i], kBytes) != 0)
+      changed = 1;
   printf("%d bytes %s\n", number, changed ? "changed" : "same");
 }
 
@@ -81,6 +80,7 @@ static int step(const char* name, const char* argument) {
     printf("%d ncclGetUniqueId %d\n", number, unique(id));
     return 0;
   }
+  if (strcmp(name, "close") == 0) return dlclose(libraries[number].handle);
   if (strcmp(name, "call") == 0) return call_all(number, &libraries[number].functions), 0;
   if (strcmp(name, "bytes") == 0) return compare_bytes(number), 0;
   if (strcmp(name, "images") == 0) return say_images(), 0;

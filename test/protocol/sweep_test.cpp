@@ -41,7 +41,7 @@ TEST_P(Sweep, RenewsEveryPackOfEverySlotInOneRound) {
       for (uint32_t k = 0; k < kSlots * capacity; ++k) {
         for (uint32_t w = 0; w < workers; ++w)
           clear_previous<ProvenRules, kMaxRanks>(memory, OneOf{w, workers}, comm, turn);
-          if (w == 0) renew_flags<ProvenRules>(memory, comm, turn);
+        renew_flags<ProvenRules>(memory, comm, turn);
         turn = turn_after(turn, 0, capacity);
       }
       for (uint32_t slot = 0; slot < kSlots; ++slot)

@@ -70,11 +70,13 @@ constexpr bool kSameForm = [] {
 template <class Ours, class Theirs>
 struct SameFunction : std::false_type {};
 template <class R, class... Args, class TheirR, class... TheirArgs>
-  requires(sizeof...(Args) == sizeof...(TheirArgs))
-struct SameFunction<R (*)(Args...), TheirR (*)(TheirArgs...)>
-    : std::bool_constant<kSameForm<R, TheirR> && (kSameForm<Args, TheirArgs> && ...)> {};
+requires(sizeof...(Args) ==
+         sizeof...(TheirArgs)) struct SameFunction<R (*)(Args...), TheirR (*)(TheirArgs...)>
+    : std::bool_constant<kSameForm<R, TheirR> && (kSameForm<Args, TheirArgs> && ...)> {
+};
 
-#define SAME_FUNCTION(name) static_assert(SameFunction<decltype(nccl::Functions::name), decltype(&nccl##name)>::value, #name)
+#define SAME_FUNCTION(name) \
+  static_assert(SameFunction<decltype(nccl::Functions::name), decltype(&nccl##name)>::value, #name)
 SAME_FUNCTION(AllReduce);
 SAME_FUNCTION(AllGather);
 SAME_FUNCTION(GroupStart);

@@ -9,28 +9,28 @@ namespace onehop::test {
 namespace {
 
 TEST(NcclSwitches, PinsAllReduce) {
-  for (const char* value : {
-           "ring", "Ring", "TREE", "nvls", "nvlstree", "LL", "ll128", "Simple", "ring,tree", "unknown",
-           // For one function.
-           "allreduce:ring", "AllReduce:Tree", "ALLREDUCE:ring,tree",
-           // Several lists.
-           "bcast:ring;tree", "ring;bcast:tree", "bcast:ring;allreduce:tree", "allreduce:tree;bcast:ring",
-           "ring;allreduce:^tree", "^nvls;allreduce:ring", ";ring", "bcast:ring;;allreduce:tree",
-           // One pins, the other only excludes.
-           "allreduce:ring;^nvls"})
+  for (const char* value :
+       {"ring", "Ring", "TREE", "nvls", "nvlstree", "LL", "ll128", "Simple", "ring,tree", "unknown",
+        // For one function.
+        "allreduce:ring", "AllReduce:Tree", "ALLREDUCE:ring,tree",
+        // Several lists.
+        "bcast:ring;tree", "ring;bcast:tree", "bcast:ring;allreduce:tree", "allreduce:tree;bcast:ring",
+        "ring;allreduce:^tree", "^nvls;allreduce:ring", ";ring", "bcast:ring;;allreduce:tree",
+        // One pins, the other only excludes.
+        "allreduce:ring;^nvls"})
     EXPECT_TRUE(pins_all_reduce(value)) << value;
 }
 
 TEST(NcclSwitches, LeavesAllReduceFree) {
-  for (const char* value : {
-           "", ";", ";;",
-           // Excludes only.
-           "^nvls", "^nvls,nvlstree", "^ring", "allreduce:^ring", "ALLREDUCE:^tree", "^LL128;bcast:ring",
-           // About other functions.
-           "bcast:ring", "broadcast:ring;reduce:tree", "allgather:ring", "reducescatter:ring;allgather:nvls",
-           "allreduce2:ring", "all:ring", "xallreduce:ring", "reduce:ring", "bcast:ring;",
-           // Nothing behind the name.
-           "allreduce:", "allreduce:;bcast:ring"})
+  for (const char* value :
+       {"", ";", ";;",
+        // Excludes only.
+        "^nvls", "^nvls,nvlstree", "^ring", "allreduce:^ring", "ALLREDUCE:^tree", "^LL128;bcast:ring",
+        // About other functions.
+        "bcast:ring", "broadcast:ring;reduce:tree", "allgather:ring", "reducescatter:ring;allgather:nvls",
+        "allreduce2:ring", "all:ring", "xallreduce:ring", "reduce:ring", "bcast:ring;",
+        // Nothing behind the name.
+        "allreduce:", "allreduce:;bcast:ring"})
     EXPECT_FALSE(pins_all_reduce(value)) << value;
 }
 
@@ -54,9 +54,10 @@ class NcclEnvironment : public testing::Test {
 TEST_F(NcclEnvironment, EachSwitchAloneVetoesAndIsNamed) {
   EXPECT_EQ(nccl_switch_veto(), std::nullopt);
   const std::pair<const char*, const char*> vetoes[] = {
-      {"NCCL_ALGO", "Ring"},         {"NCCL_ALGO", "allreduce:tree"}, {"NCCL_PROTO", "LL"},
-      {"NCCL_P2P_DISABLE", "1"},     {"NCCL_P2P_DISABLE", "2"},       {"NCCL_P2P_LEVEL", "LOC"},
-      {"NCCL_P2P_LEVEL", "loc"},     {"NCCL_P2P_LEVEL", "0"}};
+      {"NCCL_ALGO", "Ring"},     {"NCCL_ALGO", "allreduce:tree"}, {"NCCL_PROTO", "LL"},
+      {"NCCL_P2P_DISABLE", "1"}, {"NCCL_P2P_DISABLE", "2"},       {"NCCL_P2P_LEVEL", "LOC"},
+      {"NCCL_P2P_LEVEL", "loc"}, {"NCCL_P2P_LEVEL", "0"},         {"NCCL_P2P_LEVEL", "PHB"},
+      {"NCCL_P2P_LEVEL", "NVL"}, {"NCCL_P2P_LEVEL", "LOCAL"},     {"NCCL_P2P_LEVEL", "3"}};
   for (const auto& [name, value] : vetoes) {
     setenv(name, value, 1);
     const auto veto = nccl_switch_veto();
@@ -65,9 +66,10 @@ TEST_F(NcclEnvironment, EachSwitchAloneVetoesAndIsNamed) {
     clear();
   }
   const std::pair<const char*, const char*> no_vetoes[] = {
-      {"NCCL_ALGO", "^nvls"},    {"NCCL_ALGO", ""},           {"NCCL_PROTO", "^LL128"}, {"NCCL_PROTO", "bcast:LL"},
-      {"NCCL_P2P_DISABLE", "0"}, {"NCCL_P2P_DISABLE", ""},    {"NCCL_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "PHB"},
-      {"NCCL_P2P_LEVEL", "NVL"}, {"NCCL_P2P_LEVEL", "5"},     {"NCCL_P2P_LEVEL", ""},   {"NCCL_P2P_LEVEL", "LOCAL"}};
+      {"NCCL_ALGO", "^nvls"},     {"NCCL_ALGO", ""},         {"NCCL_PROTO", "^LL128"},
+      {"NCCL_PROTO", "bcast:LL"}, {"NCCL_P2P_DISABLE", "0"}, {"NCCL_P2P_DISABLE", ""},
+      {"NCCL_P2P_LEVEL", "SYS"},  {"NCCL_P2P_LEVEL", "sys"}, {"NCCL_P2P_LEVEL", "5"},
+      {"NCCL_P2P_LEVEL", "4"},    {"NCCL_P2P_LEVEL", ""}};
   for (const auto& [name, value] : no_vetoes) {
     setenv(name, value, 1);
     EXPECT_EQ(nccl_switch_veto(), std::nullopt) << name << "=" << value;

@@ -66,12 +66,13 @@ TEST(Decide, TakesSumsOfServedTypesOnly) {
     }
   }
   for (const int value : kNoTypes)
-    EXPECT_EQ(decide({1, static_cast<nccl::DataType>(value), nccl::kSum}, plan).element, std::nullopt) << value;
+    EXPECT_EQ(decide({1, static_cast<nccl::DataType>(value), nccl::kSum}, plan).element, std::nullopt)
+        << value;
 }
 
 TEST(Decide, TakesUpToTheLimitAndNotOneElementMore) {
-  for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{8}, uint64_t{15}, uint64_t{16}, uint64_t{65535},
-                               uint64_t{65536}, uint64_t{65537}})
+  for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{8}, uint64_t{15}, uint64_t{16},
+                               uint64_t{65535}, uint64_t{65536}, uint64_t{65537}})
     for (const TypeRow& row : kTypes) {
       if (!row.element) continue;
       const size_t most = limit / row.bytes;
@@ -113,7 +114,8 @@ TEST(Plan, StagingStaysWithinItsBudget) {
       settings.max_bytes = asked;
       const Plan plan = make_plan(settings, ranks);
       EXPECT_LE(plan.max_bytes, asked);
-      EXPECT_GE(uint64_t{capacity_for(plan)} * sizeof(Pack), plan.max_bytes) << "a call would not fit its region";
+      EXPECT_GE(uint64_t{capacity_for(plan)} * sizeof(Pack), plan.max_bytes)
+          << "a call would not fit its region";
       const uint64_t staging = InboxLayout{ranks, capacity_for(plan)}.bytes();
       EXPECT_LE(staging + sizeof(State), kStagingBudget) << ranks << " ranks, " << asked << " bytes";
       // Not less than what the memory holds, either.
@@ -131,8 +133,8 @@ TEST(Plan, TheDefaultLimitFitsForEveryNumberOfRanks) {
 
 /// Written out, not derived: the ranks of a job may run different releases, which must all answer like this.
 TEST(StartsSetUp, IsTheSameInEveryRelease) {
-  const std::pair<size_t, bool> cases[] = {
-      {0, false}, {1, true}, {65536, true}, {8388607, true}, {8388608, true}, {8388609, false}, {kHuge, false}};
+  const std::pair<size_t, bool> cases[] = {{0, false},      {1, true},        {65536, true}, {8388607, true},
+                                           {8388608, true}, {8388609, false}, {kHuge, false}};
   for (const auto& [count, starts] : cases)
     for (const TypeRow& row : kTypes)
       for (const int op : {0, 1, 4, 5, 1000})

@@ -14,15 +14,20 @@ static_assert(sizeof(Progress) == Member::kRecordBytes);
 
 TEST(FixedText, IsCutAndClosed) {
   std::array<char, 8> field{};
-  for (const auto& [text, kept] : std::vector<std::pair<std::string, std::string>>{
-           {"", ""}, {"a", "a"}, {"1234567", "1234567"}, {"12345678", "1234567"}, {std::string(1000, 'x'), "xxxxxxx"}}) {
+  for (const auto& [text, kept] :
+       std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                        {"a", "a"},
+                                                        {"1234567", "1234567"},
+                                                        {"12345678", "1234567"},
+                                                        {std::string(1000, 'x'), "xxxxxxx"}}) {
     put_text(field, text);
     EXPECT_EQ(get_text(field), kept);
     EXPECT_EQ(field.back(), '\0');
   }
   put_text(field, "1234567");
   put_text(field, "a");
-  EXPECT_EQ(field, (std::array<char, 8>{'a'})) << "records are compared by bytes: nothing of an older text stays";
+  EXPECT_EQ(field, (std::array<char, 8>{'a'}))
+      << "records are compared by bytes: nothing of an older text stays";
 }
 
 TEST(FixedText, WithoutItsZeroEndsWithTheField) {
@@ -54,6 +59,7 @@ TEST(FirstFailure, TrustsNothingInTheRecord) {
   for (const uint32_t ok : {0u, 2u, 0x01000000u, UINT32_MAX}) {
     table[1].ok = ok;
     table[1].why.fill('z');
+    table[1].address.process = ~uint64_t{0};  // no zero behind the text
     const auto failure = first_failure(table, "fails");
     ASSERT_TRUE(failure) << ok;
     EXPECT_EQ(*failure, "rank 1 fails: " + std::string(table[1].why.size(), 'z'));

@@ -36,12 +36,34 @@ const Texts kPathTexts{{"/a", "relative name", "%p", "="}, {""}};
 /// What each row must and must not understand. A row that is missing here fails a test below.
 const std::map<std::string, Texts> kTexts = {
     {"ONEHOP_ENABLE", kSwitchTexts},
-    {"ONEHOP_ALGO", {{"auto", "oneshot", "1stage"}, {"", "1-stage", "AUTO", "oneshot ", "one", "twoshot,oneshot"}}},
+    {"ONEHOP_ALGO",
+     {{"auto", "oneshot", "1stage"}, {"", "1-stage", "AUTO", "oneshot ", "one", "twoshot,oneshot"}}},
     {"ONEHOP_MAX_BYTES",
      {{"0", "1", "65536", "64K", "8M", "8192K", "8388608", "0K", "0M"},
-      {"", "K", "M", "-1", "-1K", "+1", " 1", "1 ", "64k", "64KB", "64KiB", "1G", "6.4K", "0x10", "1e3", "8M1", "9M",
-       "8193K", "8388609", "18446744073709551615", "18446744073709551616", "18014398509481984K",
-       "17592186044416M", "99999999999999999999999999"}}},
+      {"",
+       "K",
+       "M",
+       "-1",
+       "-1K",
+       "+1",
+       " 1",
+       "1 ",
+       "64k",
+       "64KB",
+       "64KiB",
+       "1G",
+       "6.4K",
+       "0x10",
+       "1e3",
+       "8M1",
+       "9M",
+       "8193K",
+       "8388609",
+       "18446744073709551615",
+       "18446744073709551616",
+       "18014398509481984K",
+       "17592186044416M",
+       "99999999999999999999999999"}}},
     {"ONEHOP_STAGING", {{"auto", "p2p"}, {"", "host ", "P2P", "p2p,auto", "none"}}},
     {"ONEHOP_TIMEOUT_S",
      {{"0", "1", "1800", "1000000"}, {"", "-1", "1000001", "1.5", "1s", "1K", " 1", "18446744073709551616"}}},
@@ -111,9 +133,9 @@ TEST(Settings, WhatIsShownIsUnderstoodAsTheSame) {
 }
 
 TEST(Settings, EachVariableReachesItsOwnField) {
-  const Settings s = read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_MAX_BYTES=3K", "ONEHOP_STAGING=p2p",
-                           "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l", "ONEHOP_STATS=1",
-                           "ONEHOP_STATS_FILE=/s"})
+  const Settings s = read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_MAX_BYTES=3K",
+                           "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug",
+                           "ONEHOP_LOG_FILE=/l", "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s"})
                          .settings;
   EXPECT_FALSE(s.enable);
   EXPECT_EQ(s.algo, Algo::kOneShot);
@@ -127,8 +149,8 @@ TEST(Settings, EachVariableReachesItsOwnField) {
 }
 
 TEST(Settings, BytesHaveUnits) {
-  const std::pair<const char*, uint64_t> cases[] = {
-      {"0", 0}, {"17", 17}, {"1K", 1024}, {"64K", 65536}, {"1M", 1 << 20}, {"8M", 8 << 20}};
+  const std::pair<const char*, uint64_t> cases[] = {{"0", 0},       {"17", 17},      {"1K", 1024},
+                                                    {"64K", 65536}, {"1M", 1 << 20}, {"8M", 8 << 20}};
   for (const auto& [text, bytes] : cases)
     EXPECT_EQ(read({std::string("ONEHOP_MAX_BYTES=") + text}).settings.max_bytes, bytes) << text;
 }
@@ -143,8 +165,8 @@ TEST(Settings, ABadValueChangesNothingElse) {
 
 TEST(Settings, OtherVariablesAreNotLookedAt) {
   const SettingsReport report =
-      read({"PATH=/bin", "XONEHOP_ALGO=x", "onehop_algo=x", "ONEHOP", "ONEHOPALGO=x", "ONEHOP_NOTHING", "=", "",
-            "NCCL_ALGO=x", "ONEHOP_STANDIN_X=x", "ONEHOP_TEST_LIBNCCL=x"});
+      read({"PATH=/bin", "XONEHOP_ALGO=x", "onehop_algo=x", "ONEHOP", "ONEHOPALGO=x", "ONEHOP_NOTHING", "=",
+            "", "NCCL_ALGO=x", "ONEHOP_STANDIN_X=x", "ONEHOP_TEST_LIBNCCL=x"});
   EXPECT_TRUE(report.errors.empty());
   EXPECT_TRUE(report.warnings.empty());
   EXPECT_TRUE(read_settings(nullptr).errors.empty());
@@ -162,7 +184,8 @@ TEST(Settings, AnUnknownVariableIsNamedWithItsNearestNeighbour) {
     EXPECT_TRUE(report.errors.empty()) << typed << ": a later release may know it, so it is no error";
     ASSERT_EQ(report.warnings.size(), 1u) << typed;
     EXPECT_EQ(report.warnings[0].find(std::string(typed) + " "), 0u) << report.warnings[0];
-    EXPECT_NE(report.warnings[0].find(std::string(" ") + meant + "?"), std::string::npos) << report.warnings[0];
+    EXPECT_NE(report.warnings[0].find(std::string(" ") + meant + "?"), std::string::npos)
+        << report.warnings[0];
   }
 }
 
@@ -188,7 +211,8 @@ TEST(SettingsAgreement, OnlyWhatRanksMustAgreeOnCounts) {
         Settings first, second;
         ASSERT_TRUE(row.parse(a, first) && row.parse(b, second));
         const bool differ = row.agree && row.show(first) != row.show(second);
-        EXPECT_EQ(settings_hash(first) != settings_hash(second), differ) << row.name << ": " << a << ", " << b;
+        EXPECT_EQ(settings_hash(first) != settings_hash(second), differ)
+            << row.name << ": " << a << ", " << b;
       }
 }
 

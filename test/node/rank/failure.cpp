@@ -35,8 +35,10 @@ struct Stuck {
   Words data;
 };
 
+/// Less than a second, on a machine with nothing else to do; kernels that do not hear of the end wait for
+/// half an hour.
 void must_be_quick(Clock::time_point since) {
-  must(Clock::now() - since < std::chrono::seconds(1), "the waiting kernels did not leave within a second");
+  must(Clock::now() - since < std::chrono::seconds(5), "the waiting calls did not leave");
 }
 
 }  // namespace
@@ -44,15 +46,15 @@ void must_be_quick(Clock::time_point since) {
 /// Rank 0 aborts while the others wait. They stay, until they abort too.
 SCENARIO(abort_one) {
   Stuck stuck(self);
-  const auto since = Clock::now();
   if (self.rank != 0) {
     self.wait_for("aborted.0");
     std::this_thread::sleep_for(milliseconds(20));
     must(cudaStreamQuery(stuck.stream) == cudaErrorNotReady, "a waiting call left before its rank aborted");
   }
+  const auto since = Clock::now();
   MUST(ncclCommAbort(stuck.comm));
   stuck.stream.synchronize();
-  must_be_quick(since + milliseconds(30));
+  must_be_quick(since);
   self.say("aborted." + std::to_string(self.rank));
   self.meet("all aborted");
   // The node is as good as new.
@@ -83,6 +85,45 @@ SCENARIO(revoke) {
   self.expect("taken");
   MUST(ncclCommDestroy(child));
   MUST(ncclCommDestroy(stuck.comm));
+}
+
+/// Another thread aborts while the first call waits for rank 0 to set up. Nothing of it may be left: the next
+/// communicator gets the address of this one.
+SCENARIO(abort_in_set_up) {
+  Stream stream;
+  const Words data(64, 1);
+  for (const char* name : {"first", "second"}) {
+    ncclComm_t comm = self.join(name);
+    if (self.rank != 0) {
+      const auto since = Clock::now();
+      std::thread caller([&] {
+        MUST(cudaSetDevice(self.rank));
+        sum(data, data, comm, stream);
+        cudaStreamSynchronize(stream);
+      });
+      std::this_thread::sleep_for(milliseconds(50));
+      MUST(ncclCommAbort(comm));
+      caller.join();
+      must_be_quick(since);
+    } else {
+      MUST(ncclCommAbort(comm));
+    }
+    self.meet(std::string("aborted ") + name);
+    comm = self.join(std::string("after ") + name);
+    data.fill(1);
+    const Counted counted;
+    MUST(sum(data, data, comm, stream));
+    stream.synchronize();
+    must(data.holds(static_cast<uint32_t>(self.ranks)), "wrong sum after an abort");
+    MUST(!Loaded().found() || counted.taken() == 1);
+    MUST(ncclCommDestroy(comm));
+  }
+}
+
+/// Exits while a call of onehop waits.
+SCENARIO(leave_stuck) {
+  new Stuck(self);
+  self.meet("leaving");
 }
 
 /// A rank is lost; the others shrink with NCCL_SHRINK_ABORT and go on.
@@ -120,7 +161,7 @@ SCENARIO(timeout) {
   }
   const auto since = Clock::now();
   while (stuck.state() == ncclSuccess) {
-    must(Clock::now() - since < std::chrono::seconds(4), "no asynchronous error");
+    must(Clock::now() - since < std::chrono::seconds(10), "no asynchronous error");
     std::this_thread::sleep_for(milliseconds(5));
   }
   MUST(stuck.state() == ncclRemoteError);

@@ -59,6 +59,46 @@ SCENARIO(two_streams) {
   MUST(ncclCommDestroy(comm));
 }
 
+/// Calls of onehop and calls of NCCL in turn, each on the other stream than the one before, alone and in
+/// groups.
+SCENARIO(taken_and_passed) {
+  const Stream a, b;
+  const ncclComm_t comm = ready(self, a);
+  const auto n = static_cast<uint32_t>(self.ranks);
+  for (const bool grouped : {false, true}) {
+    const Words from(100, 1), first(100, 0), second(100, 0), third(100, 0);
+    const auto call = [&](const Words& in, const Words& out, ncclRedOp_t op, cudaStream_t stream) {
+      if (grouped) MUST(ncclGroupStart());
+      MUST(ncclAllReduce(in.data(), out.data(), in.size(), ncclUint32, op, comm, stream));
+      if (grouped) MUST(ncclGroupEnd());
+      self.expect(op == ncclSum ? "taken" : "operator");
+    };
+    Gate gate;
+    gate.close_on(a);
+    call(from, first, ncclSum, a);
+    call(first, second, ncclMax, b);
+    call(second, third, ncclSum, a);
+    gate.open();
+    a.synchronize();
+    b.synchronize();
+    must(first.holds(n) && second.holds(n), "a call of NCCL overtook one of onehop");
+    must(third.holds(n * n), "a call of onehop overtook one of NCCL");
+  }
+  // The first call of a row is NCCL's, and held up.
+  const Words from(100, 1), first(100, 0), second(100, 0);
+  Gate gate;
+  gate.close_on(a);
+  MUST(ncclAllReduce(from.data(), first.data(), 100, ncclUint32, ncclMax, comm, a));
+  MUST(sum(first, second, comm, b));
+  self.expect("operator");
+  self.expect("taken");
+  gate.open();
+  a.synchronize();
+  b.synchronize();
+  must(second.holds(n), "a call of onehop overtook one of NCCL");
+  MUST(ncclCommDestroy(comm));
+}
+
 /// A stream that is destroyed right after its last call, and another that may get its handle.
 SCENARIO(short_streams) {
   const Stream first;
@@ -206,8 +246,8 @@ SCENARIO(first_in_capture) {
 /// onehopEnable: off and on again, at the same place on every rank.
 SCENARIO(enable) {
   const Stream stream;
-  const Loaded loaded;
   ncclComm_t comm = self.join();
+  const Loaded loaded;  // only now: NCCL loads it for the first communicator
   must(loaded.enable(comm, false) == -1, "onehopEnable on a communicator that is not set up");
   MUST(ncclCommDestroy(comm));
   comm = self.join("second");

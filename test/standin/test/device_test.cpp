@@ -80,9 +80,11 @@ TEST(CpuDevice, RunsKernels) {
   constexpr uint32_t kRanks = 2;
   CommView views[kRanks];
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    views[rank].rank = rank;
+    views[rank].ranks = kRanks;
+  }
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
     CommView& view = views[rank];
-    view.rank = rank;
-    view.ranks = kRanks;
     view.layout = {kRanks, 16};
     view.state = new (*device().allocate(sizeof(State))) State;
     view.state->turn = first_turn();
