@@ -206,7 +206,7 @@ def append(path, args, rows, version):
         used = 1 if args.one_gpu else dist.get_world_size()
         document = {
             "title": args.title, "date": datetime.date.today().isoformat(), "command": args.command,
-            "commit": os.environ.get("ONEHOP_COMMIT") or output_of("git", "rev-parse", "--short", "HEAD") or "unknown",
+            "commit": os.environ.get("ONEHOP_TEST_COMMIT") or output_of("git", "rev-parse", "--short", "HEAD") or "unknown",
             "hardware": f"{used}x {gpu_names[0]}", "gpus": used, "links": args.links or ("same GPU" if args.one_gpu else "NVLink"),
             "driver": output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0],
             "cuda": torch.version.cuda, "nccl": ".".join(map(str, torch.cuda.nccl.version())), "onehop": version, "rows": []}

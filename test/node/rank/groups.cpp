@@ -251,7 +251,7 @@ SCENARIO(dropped_group) {
     must(dropped.untouched(), "a call of a dropped group was launched");
     after.check();
     self.expect("taken", 2);
-    self.expect("not inspected");
+    self.expect("not_inspected");
   }
   MUST(ncclCommDestroy(comm));
 }
