@@ -44,8 +44,7 @@ Status Staging::allocate(Stream stream) {
   // sweep has renewed it.
   const size_t sentinels = view_.layout.sentinel_bytes();
   Status filled = device_.fill(inbox_, 0xFF, sentinels, stream);
-  if (filled)
-    filled = device_.fill(view_.own + sentinels, 0, view_.layout.bytes() - sentinels, stream);
+  if (filled) filled = device_.fill(view_.own + sentinels, 0, view_.layout.bytes() - sentinels, stream);
   if (filled) filled = device_.copy(view_.state, &shared->first_state, sizeof(State), stream);
   return filled;
 }
