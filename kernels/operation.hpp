@@ -10,24 +10,48 @@
 
 namespace onehop {
 
-/// Element types that the kernels know. A sum of integers is the same for either sign, so there is one type
-/// for both.
-enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kInteger32, kInteger64 };
+/// Element types, NCCL's all.
+enum class Element : uint8_t {
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16,
+  kFloat8e4m3,
+  kFloat8e5m2,
+};
+inline constexpr uint32_t kElements = 12;
 
 constexpr size_t element_size(Element element) {
   switch (element) {
+    case Element::kInt8:
+    case Element::kUint8:
+    case Element::kFloat8e4m3:
+    case Element::kFloat8e5m2:
+      return 1;
     case Element::kFloat16:
     case Element::kBfloat16:
       return 2;
+    case Element::kInt32:
+    case Element::kUint32:
     case Element::kFloat32:
-    case Element::kInteger32:
       return 4;
+    case Element::kInt64:
+    case Element::kUint64:
     case Element::kFloat64:
-    case Element::kInteger64:
       return 8;
   }
   return 0;
 }
+
+/// Operators, all of NCCL's that need no argument.
+enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kAvg };
+inline constexpr uint32_t kReductions = 5;
 
 /// One rank's view of its communicator.
 ///
@@ -51,13 +75,14 @@ struct CommView {
   unsigned char* inbox(uint32_t r) const { return r == rank ? own : peers[(r + ranks - rank - 1) % ranks]; }
 };
 
-/// One all-reduce (sum). `send` and `receive` hold `count` elements, aligned to the element; they may be
+/// One all-reduce. `send` and `receive` hold `count` elements, aligned to the element; they may be
 /// equal.
 struct Operation {
   const void* send = nullptr;
   void* receive = nullptr;
   size_t count = 0;
   Element element = Element::kFloat32;
+  Reduction reduction = Reduction::kSum;
 };
 
 }  // namespace onehop

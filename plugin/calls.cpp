@@ -36,10 +36,10 @@ Decision decide_for(const Communicator& comm, const Call& call) {
   return decide(call.facts, comm.plan());
 }
 
-nccl::Result launch(Communicator& comm, const Call& call, Element element) {
+nccl::Result launch(Communicator& comm, const Call& call, const Served& served) {
   if (comm.stopped() == Stop::kTimeout) return nccl::kRemoteError;
   comm.statistics().count_taken(call.bytes());
-  return comm.run({call.send, call.receive, call.facts.count, element}, call.stream);
+  return comm.run({call.send, call.receive, call.facts.count, served.element, served.reduction}, call.stream);
 }
 
 /// A call on a communicator that is set up. It is enqueued at once, or by NCCL at the end of the open group.
@@ -57,8 +57,8 @@ nccl::Result pass(Image& image, Communicator& comm, const Call& call, Pass why) 
 /// A call on a communicator that is set up, to be enqueued now.
 nccl::Result perform(Image& image, Communicator& comm, const Call& call) {
   const Decision decision = decide_for(comm, call);
-  if (!decision.element) return pass(image, comm, call, decision.pass);
-  return launch(comm, call, *decision.element);
+  if (!decision.served) return pass(image, comm, call, decision.pass);
+  return launch(comm, call, *decision.served);
 }
 
 /// The first error wins; ncclInProgress is none.
@@ -140,7 +140,7 @@ nccl::Result all_reduce(Image& image, const Call& call) {
   if (group.depth == 0) return perform(image, *comm, call);
 
   const Decision decision = decide_for(*comm, call);
-  if (!decision.element) return pass(image, *comm, call, decision.pass);
+  if (!decision.served) return pass(image, *comm, call, decision.pass);
   group.queued.push_back({call, true});
   return nccl::kSuccess;
 }

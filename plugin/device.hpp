@@ -26,6 +26,7 @@ using Event = CUevent_st*;    ///< a cudaEvent_t without timing
 struct DeviceIdentity {
   std::array<unsigned char, 16> uuid{};
   std::array<char, 16> pci{};  ///< "0000:3b:00.0", zero-terminated
+  int capability = 0;          ///< compute capability, 90 for 9.0
 };
 
 /// What another process needs to map a piece of device memory (64 bytes, opaque).
@@ -49,7 +50,7 @@ struct RecordPlace {
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 2;
+  static constexpr uint32_t kInterfaceVersion = 3;
 
   virtual ~Device() = default;
 

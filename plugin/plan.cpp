@@ -27,35 +27,29 @@ size_t bytes_of(nccl::DataType type) {
 }
 
 std::optional<Element> element_of(nccl::DataType type) {
-  switch (type) {
-    case nccl::kFloat32:
-      return Element::kFloat32;
-    case nccl::kFloat16:
-      return Element::kFloat16;
-    case nccl::kBfloat16:
-      return Element::kBfloat16;
-    case nccl::kFloat64:
-      return Element::kFloat64;
-    case nccl::kInt32:
-    case nccl::kUint32:
-      return Element::kInteger32;
-    case nccl::kInt64:
-    case nccl::kUint64:
-      return Element::kInteger64;
-    case nccl::kInt8:
-    case nccl::kUint8:
-    case nccl::kFloat8e4m3:
-    case nccl::kFloat8e5m2:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  static_assert(static_cast<int>(Element::kInt8) == nccl::kInt8 &&
+                static_cast<int>(Element::kUint64) == nccl::kUint64 &&
+                static_cast<int>(Element::kFloat16) == nccl::kFloat16 &&
+                static_cast<int>(Element::kBfloat16) == nccl::kBfloat16 &&
+                static_cast<int>(Element::kFloat8e5m2) == nccl::kFloat8e5m2);
+  if (bytes_of(type) == 0) return std::nullopt;
+  return static_cast<Element>(type);
+}
+
+std::optional<Reduction> reduction_of(nccl::RedOp op) {
+  static_assert(
+      static_cast<int>(Reduction::kSum) == nccl::kSum && static_cast<int>(Reduction::kProd) == nccl::kProd &&
+      static_cast<int>(Reduction::kMax) == nccl::kMax && static_cast<int>(Reduction::kMin) == nccl::kMin &&
+      static_cast<int>(Reduction::kAvg) == nccl::kAvg);
+  if (op < nccl::kSum || op > nccl::kAvg) return std::nullopt;
+  return static_cast<Reduction>(op);
 }
 
 Plan make_plan(const Settings& settings, uint32_t ranks) {
   // Bytes of inbox for each pack of payload that one source may send.
   const uint64_t per_pack = InboxLayout{ranks, 1}.bytes();
   const uint64_t fits = (kStagingBudget - sizeof(State)) / per_pack * sizeof(Pack);
-  return {std::min(settings.max_bytes, fits)};
+  return {std::min(settings.max_bytes, fits), false};
 }
 
 uint32_t capacity_for(const Plan& plan) {
@@ -66,9 +60,12 @@ Decision decide(const SharedFacts& call, const Plan& plan) {
   if (call.count == 0) return {{}, Pass::kEmpty};
   const std::optional<Element> element = element_of(call.type);
   if (!element) return {{}, Pass::kType};
-  if (call.op != nccl::kSum) return {{}, Pass::kOperator};
+  const bool fp8 = *element == Element::kFloat8e4m3 || *element == Element::kFloat8e5m2;
+  if (fp8 && !plan.takes_fp8) return {{}, Pass::kType};
+  const std::optional<Reduction> reduction = reduction_of(call.op);
+  if (!reduction) return {{}, Pass::kOperator};
   if (call.count > plan.max_bytes / element_size(*element)) return {{}, Pass::kSize};
-  return {element, {}};
+  return {Served{*element, *reduction}, {}};
 }
 
 bool starts_set_up(const SharedFacts& call) {

@@ -23,12 +23,17 @@ struct SharedFacts {
 /// Bytes of one element; 0 for a value that is no NCCL type.
 size_t bytes_of(nccl::DataType type);
 
-/// The kernels' element for an NCCL type, if a method serves it.
+/// The kernels' element for an NCCL type; nothing for a value that is none.
 std::optional<Element> element_of(nccl::DataType type);
+
+/// The kernels' operator for an NCCL operator; nothing for operators that the user made.
+std::optional<Reduction> reduction_of(nccl::RedOp op);
 
 /// What a communicator takes.
 struct Plan {
   uint64_t max_bytes = 0;  ///< largest call
+  bool takes_fp8 = false;  ///< NCCL reduces fp8 on every rank; elsewhere it returns an error, which it must
+                           ///< see the call for
 };
 
 /// The plan of a communicator of `ranks` ranks under settings that all of them share.
@@ -40,9 +45,15 @@ uint32_t capacity_for(const Plan&);
 /// Staging memory of one rank, for one communicator. The largest that a plan may need.
 inline constexpr uint64_t kStagingBudget = 16 << 20;
 
-/// An eligible call has an Element; else `pass` says why NCCL gets it.
+/// What a method serves an eligible call with.
+struct Served {
+  Element element;
+  Reduction reduction;
+};
+
+/// An eligible call is served; else `pass` says why NCCL gets it.
 struct Decision {
-  std::optional<Element> element;
+  std::optional<Served> served;
   Pass pass = Pass::kType;
 };
 

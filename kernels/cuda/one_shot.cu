@@ -1,67 +1,40 @@
-// The one-shot kernels: protocol/one_shot.hpp for each element type, unrolled for up to 2, 4 or 8 ranks.
+// The one-shot kernels: protocol/one_shot.hpp for every element type and operator.
+//
+// Few instantiations are enough: sums of the types that models are made of are unrolled for up to 2, 4 or 8
+// ranks, everything else for 8 only; and sums and products of signed integers are those of unsigned ones
+// (dispatch.hpp).
 #include "kernels/cuda/cuda_group.cuh"
 #include "kernels/cuda/cuda_memory.cuh"
 #include "kernels/cuda/launch.hpp"
+#include "kernels/protocol/dispatch.hpp"
 #include "kernels/protocol/one_shot.hpp"
 
 namespace onehop {
 namespace {
 
-template <class Element, uint32_t kBound>
+template <class Type, class Operator, uint32_t kBound>
 __global__ void __launch_bounds__(kMaxWorkers + CudaGroup::kKeeperThreads)
     one_shot_kernel(const __grid_constant__ Operation operation, const __grid_constant__ CommView comm) {
   CudaMemory memory;
-  one_shot<Element, kBound>(memory, CudaGroup{}, comm, operation);
+  one_shot<Type, Operator, kBound>(memory, CudaGroup{}, comm, operation);
 }
 
 using Kernel = void (*)(Operation, CommView);
 
-constexpr uint32_t kBounds = 3;
-constexpr uint32_t bound_index(uint32_t ranks) {
-  return ranks <= 2 ? 0 : ranks <= 4 ? 1 : 2;
-}
+/// Finds the kernel for a number of ranks.
+struct FindKernel {
+  uint32_t ranks;
 
-template <class Element>
-struct Row {
-  Kernel kernel[kBounds] = {one_shot_kernel<Element, 2>, one_shot_kernel<Element, 4>,
-                            one_shot_kernel<Element, 8>};
-};
-
-constexpr uint32_t kElements = 6;
-
-/// Rows in the order of enum Element.
-struct Table {
-  Row<Float32> float32;
-  Row<Float16> float16;
-  Row<Bfloat16> bfloat16;
-  Row<Float64> float64;
-  Row<Integer32> integer32;
-  Row<Integer64> integer64;
-
-  Kernel find(Element element, uint32_t ranks) const {
-    const uint32_t bound = bound_index(ranks);
-    switch (element) {
-      case Element::kFloat32:
-        return float32.kernel[bound];
-      case Element::kFloat16:
-        return float16.kernel[bound];
-      case Element::kBfloat16:
-        return bfloat16.kernel[bound];
-      case Element::kFloat64:
-        return float64.kernel[bound];
-      case Element::kInteger32:
-        return integer32.kernel[bound];
-      case Element::kInteger64:
-        return integer64.kernel[bound];
+  template <class Type, class Operator>
+  Kernel operator()() const {
+    if constexpr (std::is_same_v<Operator, Sum> && std::is_same_v<typename Type::Words, SentinelWords> &&
+                  Type::kBytes >= 2) {
+      if (ranks <= 2) return one_shot_kernel<Type, Operator, 2>;
+      if (ranks <= 4) return one_shot_kernel<Type, Operator, 4>;
     }
-    return nullptr;
+    return one_shot_kernel<Type, Operator, kMaxRanks>;
   }
 };
-
-const Table& table() {
-  static const Table kernels;
-  return kernels;
-}
 
 }  // namespace
 
@@ -71,16 +44,20 @@ cudaError_t launch_one_shot(const CommView& comm, const Operation& operation, co
   config.gridDim = geometry.blocks;
   config.blockDim = geometry.workers + CudaGroup::kKeeperThreads;
   config.stream = stream;
-  return cudaLaunchKernelEx(&config, table().find(operation.element, comm.ranks), operation, comm);
+  const Kernel kernel = dispatch(operation.element, operation.reduction, FindKernel{comm.ranks});
+  return cudaLaunchKernelEx(&config, kernel, operation, comm);
 }
 
 cudaError_t load_cuda_kernels() {
   for (uint32_t element = 0; element < kElements; ++element) {
-    for (uint32_t ranks : {2u, 4u, 8u}) {
-      cudaFuncAttributes attributes;
-      const auto* kernel = reinterpret_cast<const void*>(table().find(static_cast<Element>(element), ranks));
-      if (const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel); error != cudaSuccess)
-        return error;
+    for (uint32_t reduction = 0; reduction < kReductions; ++reduction) {
+      for (const uint32_t ranks : {2u, 4u, kMaxRanks}) {
+        const Kernel kernel =
+            dispatch(static_cast<Element>(element), static_cast<Reduction>(reduction), FindKernel{ranks});
+        cudaFuncAttributes attributes;
+        const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+        if (error != cudaSuccess) return error;
+      }
     }
   }
   return cudaSuccess;

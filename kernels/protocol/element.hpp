@@ -1,6 +1,5 @@
-// Elements: how each type is added. fp16 and bf16 are summed in fp32 and rounded once; every other type in
-// itself. The sum runs over ranks 0 .. N-1 in that order on every rank, so the result has the same bits on
-// all of them.
+// Elements: how each type is computed with. fp16, bf16 and fp8 are widened to fp32 and rounded once; every
+// other type is reduced in itself.
 #pragma once
 
 #include <cstdint>
@@ -91,46 +90,21 @@ struct Float64 {
   ONEHOP_HD static uint64_t round(double value) { return bits_as<uint64_t>(value); }
 };
 
-/// Unsigned arithmetic wraps, and two's complement makes it the sum of signed integers as well.
-struct Integer32 {
-  static constexpr size_t kBytes = 4;
-  using Accumulator = uint32_t;
+/// Integers of either sign; they wrap, as NCCL's do.
+template <class Integer>
+struct IntegerElement {
+  static constexpr size_t kBytes = sizeof(Integer);
+  using Bits = typename BitsOf<kBytes>::Type;
+  using Accumulator = Integer;
   using Words = FlagWords;
-  ONEHOP_HD static uint32_t widen(uint32_t bits) { return bits; }
-  ONEHOP_HD static uint32_t round(uint32_t value) { return value; }
+  ONEHOP_HD static Integer widen(Bits bits) { return static_cast<Integer>(bits); }
+  ONEHOP_HD static Bits round(Integer value) { return static_cast<Bits>(value); }
 };
-
-struct Integer64 {
-  static constexpr size_t kBytes = 8;
-  using Accumulator = uint64_t;
-  using Words = FlagWords;
-  ONEHOP_HD static uint64_t widen(uint64_t bits) { return bits; }
-  ONEHOP_HD static uint64_t round(uint64_t value) { return value; }
-};
-
-/// The running sum of one pack.
-template <class Element>
-class PackSum {
- public:
-  static constexpr uint32_t kLanes = Lanes<Element::kBytes>::kCount;
-
-  /// The first rank's pack starts the sum: 0 + (-0) would lose the sign.
-  ONEHOP_HD void start(const Pack& pack) {
-    const auto lanes = lanes_of<Element::kBytes>(pack);
-    for (uint32_t i = 0; i < kLanes; ++i) sum_[i] = Element::widen(lanes.lane[i]);
-  }
-  ONEHOP_HD void add(const Pack& pack) {
-    const auto lanes = lanes_of<Element::kBytes>(pack);
-    for (uint32_t i = 0; i < kLanes; ++i) sum_[i] += Element::widen(lanes.lane[i]);
-  }
-  ONEHOP_HD Pack result() const {
-    Lanes<Element::kBytes> lanes;
-    for (uint32_t i = 0; i < kLanes; ++i) lanes.lane[i] = Element::round(sum_[i]);
-    return pack_of<Element::kBytes>(lanes);
-  }
-
- private:
-  typename Element::Accumulator sum_[kLanes] = {};
-};
+using Int8 = IntegerElement<int8_t>;
+using Uint8 = IntegerElement<uint8_t>;
+using Int32 = IntegerElement<int32_t>;
+using Uint32 = IntegerElement<uint32_t>;
+using Int64 = IntegerElement<int64_t>;
+using Uint64 = IntegerElement<uint64_t>;
 
 }  // namespace onehop

@@ -42,7 +42,7 @@ class Incoming {
   template <class Mem>
   ONEHOP_HD void ask_for(Mem& memory, uint32_t index, const Pack& sendable) {
     from_ = slot_ + index * Words::kPacks;
-    // Ranks that do not exist pass for arrived, and sum() leaves them out.
+    // Ranks that do not exist pass for arrived, and reduce() leaves them out.
     ONEHOP_UNROLL
     for (uint32_t r = 0; r < kBound; ++r)
       if (!is_peer(r)) line_[r] = Words::encode(sendable, epoch_);
@@ -62,15 +62,15 @@ class Incoming {
     }
   }
 
-  /// The sum over all ranks in rank order.
-  template <class Sum>
-  ONEHOP_HD Pack sum() const {
-    Sum sum;
-    sum.start(Words::decode(line_[0]));
+  /// The reduction over all ranks in rank order.
+  template <class Reduction>
+  ONEHOP_HD Pack reduce() const {
+    Reduction reduction;
+    reduction.start(Words::decode(line_[0]));
     ONEHOP_UNROLL
     for (uint32_t r = 1; r < kBound; ++r)
-      if (r < comm_.ranks) sum.add(Words::decode(line_[r]));
-    return sum.result();
+      if (r < comm_.ranks) reduction.add(Words::decode(line_[r]));
+    return reduction.result(comm_.ranks);
   }
 
  private:

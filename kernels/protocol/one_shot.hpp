@@ -7,6 +7,7 @@
 #include "kernels/protocol/element.hpp"
 #include "kernels/protocol/exchange.hpp"
 #include "kernels/protocol/payload.hpp"
+#include "kernels/protocol/reduction.hpp"
 #include "kernels/protocol/turn.hpp"
 
 namespace onehop {
@@ -14,8 +15,8 @@ namespace onehop {
 /// Runs one all-reduce of `comm.ranks` <= kBound ranks; called by every thread of the group.
 ///
 /// Leaves early, with the result undefined, only when the communicator has failed (comm.control->stop).
-template <class Element, uint32_t kBound, class Words = typename Element::Words, class Rules = ProvenRules,
-          Memory Mem, ThreadGroup Group>
+template <class Element, class Operator, uint32_t kBound, class Words = typename Element::Words,
+          class Rules = ProvenRules, Memory Mem, ThreadGroup Group>
 ONEHOP_HD void one_shot(Mem& memory, const Group& group, const CommView& comm, const Operation& operation) {
   using Input = Payload<Element::kBytes, const unsigned char>;
   using Output = Payload<Element::kBytes, unsigned char>;
@@ -59,7 +60,7 @@ ONEHOP_HD void one_shot(Mem& memory, const Group& group, const CommView& comm, c
   Patience patience;
   for (uint32_t i = begin;;) {
     if (!incoming.wait(memory, patience)) return;
-    output.store(i, incoming.template sum<PackSum<Element>>());
+    output.store(i, incoming.template reduce<PackReduction<Element, Operator>>());
     if ((i += stride) >= packs) break;
     incoming.ask_for(memory, i, Words::sendable(input.load(i)));
   }

@@ -14,6 +14,10 @@ namespace onehop {
 template <size_t kBytes>
 struct BitsOf;
 template <>
+struct BitsOf<1> {
+  using Type = uint8_t;
+};
+template <>
 struct BitsOf<2> {
   using Type = uint16_t;
 };
@@ -36,7 +40,9 @@ struct Lanes {
 template <size_t kBytes>
 ONEHOP_HD Lanes<kBytes> lanes_of(const Pack& pack) {
   Lanes<kBytes> lanes;
-  if constexpr (kBytes == 2) {
+  if constexpr (kBytes == 1) {
+    for (int i = 0; i < 16; ++i) lanes.lane[i] = static_cast<uint8_t>(pack.word[i / 4] >> (i % 4 * 8));
+  } else if constexpr (kBytes == 2) {
     for (int w = 0; w < 4; ++w) {
       lanes.lane[2 * w] = static_cast<uint16_t>(pack.word[w] & 0xFFFFu);
       lanes.lane[2 * w + 1] = static_cast<uint16_t>(pack.word[w] >> 16);
@@ -53,7 +59,12 @@ ONEHOP_HD Lanes<kBytes> lanes_of(const Pack& pack) {
 template <size_t kBytes>
 ONEHOP_HD Pack pack_of(const Lanes<kBytes>& lanes) {
   Pack pack;
-  if constexpr (kBytes == 2) {
+  if constexpr (kBytes == 1) {
+    for (int w = 0; w < 4; ++w)
+      pack.word[w] = lanes.lane[4 * w] | static_cast<uint32_t>(lanes.lane[4 * w + 1]) << 8 |
+                     static_cast<uint32_t>(lanes.lane[4 * w + 2]) << 16 |
+                     static_cast<uint32_t>(lanes.lane[4 * w + 3]) << 24;
+  } else if constexpr (kBytes == 2) {
     for (int w = 0; w < 4; ++w)
       pack.word[w] = lanes.lane[2 * w] | (static_cast<uint32_t>(lanes.lane[2 * w + 1]) << 16);
   } else if constexpr (kBytes == 4) {

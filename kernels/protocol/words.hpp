@@ -9,16 +9,18 @@
 
 namespace onehop {
 
-/// Sentinel words, for floating-point types of 2 and 4 bytes: an empty word holds all ones, and a sender
+/// Sentinel words, for floating-point types of up to 4 bytes: an empty word holds all ones, and a sender
 /// never sends all ones.
 ///
-/// A word is 4 bytes: one fp32, or two fp16 or bf16. All ones is a NaN (or two) in each of these types, and
-/// so is kOtherNan, which is sent in its place: a NaN stays a NaN, and every other value arrives bit for bit.
-struct SentinelWords {
+/// A word is 4 bytes: one fp32, two fp16 or bf16, or four fp8. All ones is a NaN (or several) in each of
+/// these types. So is the word that is sent in its place, which depends on the type: a NaN stays a NaN, and
+/// every other value arrives bit for bit.
+template <uint32_t kOtherNanOfType>
+struct SentinelWordsOf {
   static constexpr WordKind kKind = WordKind::kSentinel;
   static constexpr uint32_t kPacks = InboxLayout::expansion(kKind);
   static constexpr uint32_t kEmpty = 0xFFFFFFFFu;
-  static constexpr uint32_t kOtherNan = 0xFFFFFFFEu;
+  static constexpr uint32_t kOtherNan = kOtherNanOfType;
 
   struct Line {
     Pack pack[kPacks];
@@ -48,6 +50,9 @@ struct SentinelWords {
  private:
   ONEHOP_HD static uint32_t largest(uint32_t a, uint32_t b) { return a > b ? a : b; }
 };
+
+using SentinelWords = SentinelWordsOf<0xFFFFFFFEu>;        ///< fp32, fp16, bf16, fp8 e5m2
+using SentinelWordsOfE4m3 = SentinelWordsOf<0xFFFFFF7Fu>;  ///< 0xFE is a number there, 0x7F is not
 
 /// Flag words, for every type: 8 bytes, 4 of data and the low 32 bits of the epoch. A word has arrived when
 /// its flag is the epoch of the running operation. Relies on one property of the fabric: an aligned store of

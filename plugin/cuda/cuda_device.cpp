@@ -46,6 +46,7 @@ class CudaDevice final : public Device {
     DeviceIdentity identity;
     static_assert(sizeof(properties.uuid) == sizeof(identity.uuid));
     std::memcpy(identity.uuid.data(), &properties.uuid, sizeof(properties.uuid));
+    identity.capability = properties.major * 10 + properties.minor;
     std::snprintf(identity.pci.data(), identity.pci.size(), "%04x:%02x:%02x.0",
                   static_cast<unsigned>(properties.pciDomainID), static_cast<unsigned>(properties.pciBusID),
                   static_cast<unsigned>(properties.pciDeviceID));

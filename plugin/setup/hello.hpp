@@ -45,7 +45,8 @@ struct Hello {
   int32_t pid = 0;
   uint32_t launches_block = 0;  ///< CUDA_LAUNCH_BLOCKING=1
   std::array<char, 96> veto_text{};
-  std::array<unsigned char, 48> reserved{};
+  uint32_t takes_fp8 = 0;  ///< NCCL reduces fp8 on this rank
+  std::array<unsigned char, 44> reserved{};
 };
 static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
 

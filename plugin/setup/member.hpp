@@ -56,6 +56,7 @@ class Member {
   int rank = -1, ranks = 0, device_index = -1;
   Stream stream = nullptr;
   std::optional<std::string> declined;
+  bool takes_fp8 = false;     ///< on every rank
   bool first_of_node = true;  ///< the one rank of its node that logs the verdict
   std::unique_ptr<Staging> staging;
   std::unique_ptr<Order> order;

@@ -16,6 +16,8 @@ namespace {
 
 /// Releases of NCCL whose functions are known to be what this plugin takes them for.
 constexpr int kOldestNccl = 21000, kNewestNccl = 23299;
+/// NCCL reduces fp8 since this release, and on GPUs of compute capability 9.0 and up.
+constexpr int kFirstNcclWithFp8 = 22403, kFirstCapabilityWithFp8 = 90;
 
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
@@ -75,6 +77,7 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
   if (const Result<DeviceIdentity> identity = member.device.identity()) {
     hello.gpu = identity->uuid;
     hello.pci = identity->pci;
+    hello.takes_fp8 = version >= kFirstNcclWithFp8 && identity->capability >= kFirstCapabilityWithFp8 ? 1 : 0;
   } else {
     vetoes.add(Veto::kResources, identity.reason());
   }

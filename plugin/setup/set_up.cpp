@@ -88,6 +88,7 @@ class SetUp {
       const auto table = m.all_records<Hello>();
       const auto me = table.begin() + m.rank;
       m.first_of_node = std::none_of(table.begin(), me, [&](const Hello& h) { return h.host == me->host; });
+      m.takes_fp8 = std::all_of(table.begin(), table.end(), [](const Hello& h) { return h.takes_fp8 != 0; });
       m.decline(verdict_of(table));
     });
     return result;
@@ -158,17 +159,18 @@ class SetUp {
       auto off = std::make_unique<Communicator>(*m.declined);
       return g.registry.insert_announced(m.announcement, off);
     }
-    const Plan plan = make_plan(g.settings, static_cast<uint32_t>(m.ranks));
+    Plan plan = make_plan(g.settings, static_cast<uint32_t>(m.ranks));
+    plan.takes_fp8 = m.takes_fp8;
     if (m.first_of_node) {
       log::info(
-          "ON for a communicator of {} ranks: one-shot push for sums of up to {} bytes{} (fp16, bf16, fp32, "
-          "fp64, 32- and "
-          "64-bit integers); staging in device memory, {:.1f} MiB per rank; set up in {:.1f} ms",
+          "ON for a communicator of {} ranks: one-shot push for calls of up to {} bytes{}, all types{} and "
+          "built-in "
+          "operators; staging in device memory, {:.1f} MiB per rank; set up in {:.1f} ms",
           m.ranks, plan.max_bytes,
           plan.max_bytes < g.settings.max_bytes
               ? " (ONEHOP_MAX_BYTES asks for more than the staging memory holds)"
               : "",
-          static_cast<double>(m.staging->bytes()) / (1 << 20),
+          plan.takes_fp8 ? "" : " but fp8", static_cast<double>(m.staging->bytes()) / (1 << 20),
           std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
     }
     ++g.communicators_on;

@@ -45,13 +45,15 @@ class Buffers {
 /// One call of a batch: where its input begins, and its output.
 struct Shape {
   size_t count, input_at, output_at;
-  bool in_place;
+  uint32_t in_place;  ///< a bit for each rank
 };
+constexpr uint32_t kAllRanks = ~0u;
 
-class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
+class OneShot : public testing::TestWithParam<std::tuple<int, Element, Reduction>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
   Element element() const { return std::get<1>(GetParam()); }
+  Reduction reduction() const { return std::get<2>(GetParam()); }
   size_t size() const { return element_size(element()); }
 
   void make(size_t output_bytes, bool mixes = true) {
@@ -66,11 +68,12 @@ class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
     Buffers& b = *buffers_[r];
     const CurrentDevice scope(*cuda_device(), (*node_)[r].device);
     unsigned char* send = b.scratch + shape.input_at % 16 / size() * size();
-    if (shape.in_place) send = b.output + shape.output_at;
+    const bool in_place = (shape.in_place >> r & 1) != 0;
+    if (in_place) send = b.output + shape.output_at;
     cuda_ok(
         cudaMemcpyAsync(send, b.input + shape.input_at, shape.count * size(), cudaMemcpyDeviceToDevice, on));
-    (*node_)[r].all_reduce({send, b.output + shape.output_at, shape.count, element()}, on);
-    if (!shape.in_place) cuda_ok(cudaMemsetAsync(b.scratch, kPoison, kLimit + 4096, on));
+    (*node_)[r].all_reduce({send, b.output + shape.output_at, shape.count, element(), reduction()}, on);
+    if (!in_place) cuda_ok(cudaMemsetAsync(b.scratch, kPoison, kLimit + 4096, on));
   }
 
   void verify(const std::vector<Shape>& shapes) {
@@ -81,7 +84,7 @@ class OneShot : public testing::TestWithParam<std::tuple<int, Element>> {
         inputs[r] = buffers_[r]->host_input.data() + shape.input_at;
       const unsigned char* first = buffers_[0]->host_output.data() + shape.output_at;
       for (size_t i = 0; i < shape.count; ++i) {
-        const uint64_t want = expected(element(), inputs, i), got = element_at(first, size(), i);
+        const uint64_t want = expected(element(), reduction(), inputs, i), got = element_at(first, size(), i);
         if (want != got && !(is_nan(element(), want) && is_nan(element(), got)))
           FAIL() << "count " << shape.count << " element " << i << ": " << std::hex << got << ", expected "
                  << want;
@@ -113,8 +116,8 @@ TEST_P(OneShot, EveryCountUpTo4097AndTheSizesNearTheLimit) {
     for (size_t k = 0; k < kBatch && first + k < counts.size(); ++k) {
       const size_t count = std::min(counts[first + k], limit);
       // Alignments of one element and more, different for input and output; every third call in place.
-      shapes.push_back(
-          {count, (first + k) % 31 * size(), k * (kLimit + 64) + (first + k) % 3 * size(), k % 3 == 0});
+      shapes.push_back({count, (first + k) % 31 * size(), k * (kLimit + 64) + (first + k) % 3 * size(),
+                        k % 3 == 0 ? kAllRanks : 0});
     }
     for (const auto& b : buffers_) b->poison();
     for (const Shape& shape : shapes) {
@@ -126,6 +129,28 @@ TEST_P(OneShot, EveryCountUpTo4097AndTheSizesNearTheLimit) {
     verify(shapes);
     if (HasFatalFailure()) return;
   }
+}
+
+class Operators : public OneShot {};
+
+TEST_P(Operators, AtTheEdgesOfPacksAndTheLimit) {
+  const size_t limit = kLimit / size();
+  constexpr size_t kPlace = kLimit + 64;
+  std::vector<Shape> shapes;
+  for (size_t count :
+       {1ul, 2ul, 3ul, 5ul, 7ul, 8ul, 9ul, 15ul, 17ul, 1023ul, 1025ul, 21504ul, limit - 1, limit})
+    // Aligned and one element off, in input and output; some ranks in place and others not, in the same call.
+    for (size_t off : {0ul, 1ul}) {
+      const size_t k = shapes.size();
+      shapes.push_back({std::min(count, limit), (k % 3 != 0 ? off : 0) * size(), k * kPlace + off * size(),
+                        static_cast<uint32_t>(0b10010110 >> (k % 5))});
+    }
+  make(shapes.size() * kPlace);
+  for (const auto& b : buffers_) b->poison();
+  for (const Shape& shape : shapes)
+    for (size_t r = 0; r < node_->size(); ++r) enqueue(r, shape, (*node_)[r].stream);
+  node_->synchronize();
+  if (!HasFatalFailure()) verify(shapes);
 }
 
 /// A graph of each rank, of the calls `shapes`.
@@ -170,7 +195,7 @@ class Graphs : public OneShot {
     std::vector<Shape> shapes;
     // In place from fresh copies, each in a place of its own, so that the streams share no buffer.
     for (size_t k = 0; k < kPlaces; ++k)
-      shapes.push_back({1 + (k * 97) % (3000 / size()), k * 48, k * 4096, true});
+      shapes.push_back({1 + (k * 97) % (3000 / size()), k * 48, k * 4096, kAllRanks});
     const size_t one = capture(shapes, 0, 5), two = capture(shapes, 5, 8);
     std::vector<std::array<cudaStream_t, 3>> streams(node_->size());
     for (size_t r = 0; r < node_->size(); ++r) {
@@ -222,7 +247,7 @@ TEST_P(Graphs, ReplaysMixedWithEagerCalls) {
   make(kPlaces * 4096);
   std::vector<Shape> shapes;
   for (size_t k = 0; k < kPlaces; ++k)
-    shapes.push_back({1 + (k * 97) % (3000 / size()), k * 48, k * 4096, k % 2 == 0});
+    shapes.push_back({1 + (k * 97) % (3000 / size()), k * 48, k * 4096, k % 2 == 0 ? kAllRanks : 0});
   for (const size_t calls : {1, 2, 3, 100}) capture(shapes, 0, calls);
   const auto replay_all = [&](size_t which) {
     for (size_t r = 0; r < node_->size(); ++r) replay(which, r, (*node_)[r].stream);
@@ -247,22 +272,38 @@ TEST_P(Graphs, ReplaysMixedWithEagerCalls) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<int, Element>>& info) {
-  constexpr const char* names[] = {"Float32", "Float16", "Bfloat16", "Float64", "Integer32", "Integer64"};
+std::string name_of(const testing::TestParamInfo<std::tuple<int, Element, Reduction>>& info) {
+  constexpr const char* names[] = {"Int8",    "Uint8",   "Int32",   "Uint32",   "Int64",      "Uint64",
+                                   "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3", "Float8e5m2"};
+  constexpr const char* operators[] = {"Sum", "Prod", "Max", "Min", "Avg"};
   return std::to_string(std::get<0>(info.param)) + "Ranks" +
-         names[static_cast<size_t>(std::get<1>(info.param))];
+         names[static_cast<size_t>(std::get<1>(info.param))] +
+         operators[static_cast<size_t>(std::get<2>(info.param))];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OneShot,
                          testing::Combine(testing::Range(2, 9),
                                           testing::Values(Element::kFloat32, Element::kFloat16,
                                                           Element::kBfloat16, Element::kFloat64,
-                                                          Element::kInteger32, Element::kInteger64)),
+                                                          Element::kInt32, Element::kInt64, Element::kUint8,
+                                                          Element::kFloat8e4m3),
+                                          testing::Values(Reduction::kSum)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(All, Operators,
+                         testing::Combine(testing::Range(2, 9),
+                                          testing::Values(Element::kInt8, Element::kUint8, Element::kInt32,
+                                                          Element::kUint32, Element::kInt64, Element::kUint64,
+                                                          Element::kFloat16, Element::kFloat32,
+                                                          Element::kFloat64, Element::kBfloat16,
+                                                          Element::kFloat8e4m3, Element::kFloat8e5m2),
+                                          testing::Values(Reduction::kSum, Reduction::kProd, Reduction::kMax,
+                                                          Reduction::kMin, Reduction::kAvg)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(All, Graphs,
-                         testing::Values(std::tuple(2, Element::kBfloat16),
-                                         std::tuple(3, Element::kInteger32), std::tuple(4, Element::kFloat32),
-                                         std::tuple(8, Element::kBfloat16)),
+                         testing::Values(std::tuple(2, Element::kBfloat16, Reduction::kSum),
+                                         std::tuple(3, Element::kInt32, Reduction::kMax),
+                                         std::tuple(4, Element::kFloat32, Reduction::kSum),
+                                         std::tuple(8, Element::kBfloat16, Reduction::kSum)),
                          name_of);
 
 }  // namespace

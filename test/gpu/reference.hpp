@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/operation.hpp"
-#include "kernels/protocol/element.hpp"
+#include "kernels/protocol/dispatch.hpp"
 
 namespace onehop::test {
 
@@ -19,33 +19,18 @@ inline uint64_t element_at(const unsigned char* data, size_t size, size_t i) {
   return bits;
 }
 
-template <class Type>
-uint64_t sum_of(const std::vector<const unsigned char*>& inputs, size_t i) {
-  typename Type::Accumulator sum{};
-  for (size_t r = 0; r < inputs.size(); ++r) {
-    typename BitsOf<Type::kBytes>::Type bits;
-    std::memcpy(&bits, inputs[r] + i * Type::kBytes, Type::kBytes);
-    sum = r == 0 ? Type::widen(bits) : sum + Type::widen(bits);
-  }
-  return Type::round(sum);
-}
-
-inline uint64_t expected(Element element, const std::vector<const unsigned char*>& inputs, size_t i) {
-  switch (element) {
-    case Element::kFloat32:
-      return sum_of<Float32>(inputs, i);
-    case Element::kFloat16:
-      return sum_of<Float16>(inputs, i);
-    case Element::kBfloat16:
-      return sum_of<Bfloat16>(inputs, i);
-    case Element::kFloat64:
-      return sum_of<Float64>(inputs, i);
-    case Element::kInteger32:
-      return sum_of<Integer32>(inputs, i);
-    case Element::kInteger64:
-      return sum_of<Integer64>(inputs, i);
-  }
-  return 0;
+/// The reduction of element i over all inputs, in rank order.
+inline uint64_t expected(Element element, Reduction reduction,
+                         const std::vector<const unsigned char*>& inputs, size_t i) {
+  return dispatch(element, reduction, [&]<class Type, class Operator>() -> uint64_t {
+    typename Type::Accumulator value{};
+    for (size_t r = 0; r < inputs.size(); ++r) {
+      typename BitsOf<Type::kBytes>::Type bits;
+      std::memcpy(&bits, inputs[r] + i * Type::kBytes, Type::kBytes);
+      value = r == 0 ? Type::widen(bits) : Operator::combine(value, Type::widen(bits));
+    }
+    return Type::round(Operator::finish(value, static_cast<uint32_t>(inputs.size())));
+  });
 }
 
 inline bool is_nan(Element element, uint64_t bits) {
@@ -58,8 +43,16 @@ inline bool is_nan(Element element, uint64_t bits) {
       return (bits & 0x7FFF) > 0x7F80;
     case Element::kFloat64:
       return (bits & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000;
-    case Element::kInteger32:
-    case Element::kInteger64:
+    case Element::kFloat8e4m3:
+      return (bits & 0x7F) == 0x7F;
+    case Element::kFloat8e5m2:
+      return (bits & 0x7F) > 0x7C;
+    case Element::kInt8:
+    case Element::kUint8:
+    case Element::kInt32:
+    case Element::kUint32:
+    case Element::kInt64:
+    case Element::kUint64:
       return false;
   }
   return false;

@@ -37,7 +37,7 @@ Operation Buffers::prepare(const Step& step, const Part& part) {
   std::memset(receive, kPoison, bytes);
   if (part.in_place) send = receive;
   std::copy(part.input.begin(), part.input.end(), send);
-  return Operation{send, receive, step.count, step.element};
+  return Operation{send, receive, step.count, step.element, step.reduction};
 }
 
 void Buffers::finish(const Step& step, const Part& part, uint32_t operation,

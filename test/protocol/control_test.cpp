@@ -72,7 +72,7 @@ TEST(Control, WithoutClearingOldDataIsBelieved) {
 
 // A block that was not part of the last launch has missed a turn.
 TEST(Control, TurnPerBlockDoesNotSurviveAChangeOfGrid) {
-  for (Element element : {Element::kFloat32, Element::kInteger32}) {
+  for (Element element : {Element::kFloat32, Element::kInt32}) {
     PlainFabric fabric;
     Script script;
     for (uint32_t k = 0; k < 8; ++k) {
@@ -94,7 +94,7 @@ struct OneFlagPerPack : FlagWords {
 TEST(Control, OneFlagPerPackBelievesTheOtherHalf) {
   ReorderingFabric fabric(3);
   Script script;
-  for (uint32_t k = 0; k < 300; ++k) script.push_back(plain_step(Element::kInteger32, 24, 2, k));
+  for (uint32_t k = 0; k < 300; ++k) script.push_back(plain_step(Element::kInt32, 24, 2, k));
   const Outcome outcome =
       Ranks<ReorderingFabric, Variant<ProvenRules, OneFlagPerPack>>(fabric, script, impatient()).run();
   EXPECT_FALSE(outcome.problems.empty());

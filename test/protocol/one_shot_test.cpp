@@ -1,6 +1,6 @@
-// One-shot push among ranks that run freely against each other: random types, sizes, values, alignments,
-// grids and delays in every operation, across the wrap of the epoch, over ordinary and over reordering
-// memory.
+// One-shot push among ranks that run freely against each other: random types, operators, sizes, values,
+// alignments, grids and delays in every operation, across the wrap of the epoch, over ordinary and over
+// reordering memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -27,33 +27,20 @@ void expect_right(F& fabric, const ScriptOptions& options) {
   EXPECT_TRUE(outcome.problems.empty()) << outcome.text();
 }
 
-template <class Protocol = Proven>
 void expect_right(bool reordering, const ScriptOptions& options) {
   if (reordering) {
     ReorderingFabric fabric(options.seed);
-    expect_right<Protocol>(fabric, options);
+    expect_right<Proven>(fabric, options);
   } else {
     PlainFabric fabric;
-    expect_right<Protocol>(fabric, options);
+    expect_right<Proven>(fabric, options);
   }
 }
 
 const char* name_of(Element element) {
-  switch (element) {
-    case Element::kFloat32:
-      return "fp32";
-    case Element::kFloat16:
-      return "fp16";
-    case Element::kBfloat16:
-      return "bf16";
-    case Element::kFloat64:
-      return "fp64";
-    case Element::kInteger32:
-      return "int32";
-    case Element::kInteger64:
-      return "int64";
-  }
-  return "";
+  constexpr const char* kNames[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
+                                    "fp16", "fp32",  "fp64",  "bf16",   "e4m3",  "e5m2"};
+  return kNames[static_cast<size_t>(element)];
 }
 
 const char* name_of(bool reordering) {
@@ -62,7 +49,7 @@ const char* name_of(bool reordering) {
 
 class Mixed : public testing::TestWithParam<std::tuple<uint32_t, bool>> {};
 
-TEST_P(Mixed, AllElementsOnOneCommunicator) {
+TEST_P(Mixed, AllOperationsOnOneCommunicator) {
   const auto [ranks, reordering] = GetParam();
   ScriptOptions options;
   options.ranks = ranks;
@@ -114,15 +101,20 @@ TEST(OneThread, EightRanks) {
 }
 
 // The bound on ranks is a template parameter, so that kernels for few ranks need few registers.
-TEST(Bound, EqualToTheNumberOfRanks) {
+template <uint32_t kRanks>
+void expect_right_at_the_bound() {
   ScriptOptions options;
+  options.ranks = kRanks;
   options.capacity = 12;
   options.steps = scaled(1000, 200);
   options.seed = 400;
-  options.ranks = 2;
-  expect_right<Variant<ProvenRules, FlagWords, 2>>(true, options);
-  options.ranks = 4;
-  expect_right<Variant<ProvenRules, FlagWords, 4>>(true, options);
+  ReorderingFabric fabric(options.seed);
+  expect_right<Variant<ProvenRules, FlagWords, kRanks>>(fabric, options);
+}
+
+TEST(Bound, EqualToTheNumberOfRanks) {
+  expect_right_at_the_bound<2>();
+  expect_right_at_the_bound<4>();
 }
 
 }  // namespace

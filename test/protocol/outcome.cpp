@@ -4,6 +4,7 @@
 
 #include "kernels/host/host_memory.hpp"
 #include "kernels/protocol/words.hpp"
+#include "test/protocol/reference.hpp"
 
 namespace onehop::test {
 namespace {
@@ -37,7 +38,7 @@ std::string describe_stop(const CommView& comm, const Step& step, uint32_t opera
   const Turn& next = comm.state->turn;
   const uint32_t epoch = next.epoch - 1, slot = next.slot == 0 ? slots - 1 : next.slot - 1;
   const auto packs = static_cast<uint32_t>((step.count * element_size(step.element) + 15) / 16);
-  const bool sentinel = element_size(step.element) <= 4 && step.element != Element::kInteger32;
+  const bool sentinel = is_floating(step.element) && element_size(step.element) <= 4;
   std::string text = "stopped in operation " + std::to_string(operation) + " (epoch " +
                      std::to_string(epoch) + ", slot " + std::to_string(slot) + ", " + std::to_string(packs) +
                      " packs)";

@@ -123,8 +123,7 @@ class Ranks {
       rank.boundary.arrive_and_wait();
       if (rank.over) break;
       if (t < rank.launch->shape().total())
-        Protocol::run(script_[rank.next].element, memory, HostGroup(*rank.launch, t), rank.comm,
-                      rank.operation);
+        Protocol::run(memory, HostGroup(*rank.launch, t), rank.comm, rank.operation);
       rank.boundary.arrive_and_wait();
       if (t == 0) finish(r);
     }

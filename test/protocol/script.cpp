@@ -20,44 +20,26 @@ uint64_t moderate_bits(Element element, Random& random) {
   const double value = (static_cast<double>(random.below(1 << 20)) - (1 << 19)) / (1 << 15);
   uint64_t bits = 0;
   const float narrow = static_cast<float>(value);
-  switch (element) {
-    case Element::kFloat16:
-      return kHalf.round(value);
-    case Element::kBfloat16:
-      return kBrain.round(value);
-    case Element::kFloat32:
-      std::memcpy(&bits, &narrow, sizeof(narrow));
-      return bits;
-    case Element::kFloat64:
-      std::memcpy(&bits, &value, sizeof(value));
-      return bits;
-    case Element::kInteger32:
-    case Element::kInteger64:
-      return random.next();
-  }
+  if (const auto format = format_of(element))
+    bits = format->round(value);
+  else if (element == Element::kFloat32)
+    std::memcpy(&bits, &narrow, sizeof(narrow));
+  else if (element == Element::kFloat64)
+    std::memcpy(&bits, &value, sizeof(value));
+  else
+    bits = random.next();
   return bits;
 }
 
 /// Values that a protocol could confuse with its own words, or lose on the way.
 uint64_t special_bits(Element element, Random& random) {
-  uint64_t infinity = 0;
-  switch (element) {
-    case Element::kFloat16:
-      infinity = kHalf.infinity();
-      break;
-    case Element::kBfloat16:
-      infinity = kBrain.infinity();
-      break;
-    case Element::kFloat32:
-      infinity = 0x7F800000;
-      break;
-    case Element::kFloat64:
-      infinity = 0x7FF0000000000000;
-      break;
-    case Element::kInteger32:
-    case Element::kInteger64:
-      return std::vector<uint64_t>{0, 1, kOnes, kOnes - 1, sign_bit(element)}[random.below(5)];
-  }
+  if (!is_floating(element))
+    return std::vector<uint64_t>{
+        0, 1, kOnes, kOnes - 1, sign_bit(element), sign_bit(element) - 1}[random.below(6)];
+  const auto format = format_of(element);
+  const uint64_t infinity = format                         ? format->infinity()
+                            : element == Element::kFloat32 ? 0x7F800000
+                                                           : 0x7FF0000000000000;
   const uint64_t sign = random.one_in(2) ? sign_bit(element) : 0;
   switch (random.below(8)) {
     case 0:
@@ -95,7 +77,9 @@ std::vector<std::vector<unsigned char>> random_inputs(Element element, size_t co
       if (theme == 0)
         bits = sign_bit(element);  // -0 on all ranks: the sum is -0
       else if (theme == 1 && r == chosen)
-        bits = kOnes;  // a whole word of ones
+        bits = kOnes;  // a whole word of ones ...
+      else if (theme == 5 && r == chosen)
+        bits = i % lanes_per_word == 0 ? kOnes - 1 : kOnes;  // ... and all but one bit
       else if (theme == 2)
         bits = r == chosen ? special_bits(element, random) : sign_bit(element);
       else if (theme == 3)
@@ -141,9 +125,10 @@ Script random_script(const ScriptOptions& options) {
   for (Step& step : script) {
     if (random.one_in(50)) late_rank = random.below(options.ranks);  // one rank is behind for a while
     step.element = options.elements[random.below(static_cast<uint32_t>(options.elements.size()))];
+    step.reduction = options.reductions[random.below(static_cast<uint32_t>(options.reductions.size()))];
     step.count = random_count(step.element, options.capacity, random);
     auto inputs = random_inputs(step.element, step.count, options.ranks, random);
-    step.expected = reference_sum(step.element, step.count, inputs);
+    step.expected = reference(step.element, step.reduction, step.count, inputs);
     for (uint32_t r = 0; r < options.ranks; ++r) {
       Part part;
       part.input = std::move(inputs[r]);
@@ -171,7 +156,7 @@ Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed) {
       const uint64_t bits = moderate_bits(element, random);
       std::memcpy(input.data() + i * size, &bits, size);
     }
-  step.expected = reference_sum(element, count, inputs);
+  step.expected = reference(element, step.reduction, count, inputs);
   for (auto& input : inputs) {
     Part part;
     part.input = std::move(input);

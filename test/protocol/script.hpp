@@ -1,8 +1,10 @@
 // A script: the operations that all ranks run, made from a seed before any thread starts. What NCCL requires
-// to be equal on all ranks (type, count, order) is equal; everything else differs from rank to rank.
+// to be equal on all ranks (type, operator, count, order) is equal; everything else differs from rank to
+// rank.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "kernels/operation.hpp"
@@ -31,15 +33,23 @@ struct Part {
 
 struct Step {
   Element element = Element::kFloat32;
+  Reduction reduction = Reduction::kSum;
   size_t count = 0;
   std::vector<Part> parts;              ///< by rank
-  std::vector<unsigned char> expected;  ///< the sum
+  std::vector<unsigned char> expected;  ///< the result
 };
 
 using Script = std::vector<Step>;
 
-inline constexpr Element kAllElements[] = {Element::kFloat32, Element::kFloat16,   Element::kBfloat16,
-                                           Element::kFloat64, Element::kInteger32, Element::kInteger64};
+inline constexpr Element kAllElements[] = {Element::kInt8,     Element::kUint8,      Element::kInt32,
+                                           Element::kUint32,   Element::kInt64,      Element::kUint64,
+                                           Element::kFloat16,  Element::kFloat32,    Element::kFloat64,
+                                           Element::kBfloat16, Element::kFloat8e4m3, Element::kFloat8e5m2};
+static_assert(std::size(kAllElements) == kElements);
+
+inline constexpr Reduction kAllReductions[] = {Reduction::kSum, Reduction::kProd, Reduction::kMax,
+                                               Reduction::kMin, Reduction::kAvg};
+static_assert(std::size(kAllReductions) == kReductions);
 
 struct ScriptOptions {
   uint32_t ranks = 2;
@@ -48,12 +58,13 @@ struct ScriptOptions {
   uint32_t steps = 100;
   uint64_t seed = 1;
   std::vector<Element> elements{std::begin(kAllElements), std::end(kAllElements)};
+  std::vector<Reduction> reductions{std::begin(kAllReductions), std::end(kAllReductions)};
 };
 
-/// Random types, counts (0 and full capacity among them), values, shapes, alignments and delays.
+/// Random types, operators, counts (0 and full capacity among them), values, shapes, alignments and delays.
 Script random_script(const ScriptOptions& options);
 
-/// One step: moderate values that differ in every step, one thread per rank, out of place, no delay.
+/// One step, a sum: moderate values that differ in every step, one thread per rank, out of place, no delay.
 Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed);
 
 }  // namespace onehop::test

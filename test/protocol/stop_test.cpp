@@ -26,7 +26,7 @@ RanksOptions without(uint32_t absent, milliseconds budget) {
 }
 
 TEST(Stop, AbortEndsAllWaits) {
-  for (Element element : {Element::kFloat16, Element::kInteger64}) {
+  for (Element element : {Element::kFloat16, Element::kInt64}) {
     PlainFabric fabric;
     const Script script = one_step(3, element);
     Ranks ranks(fabric, script, without(2, milliseconds(0)));
@@ -80,8 +80,7 @@ TEST(Stop, FailedCommunicatorStaysFailed) {
   HostMemory memory;
   unsigned char buffer[64] = {};
   const auto start = steady_clock::now();
-  for (int i = 0; i < 5; ++i)
-    Proven::run(Element::kFloat32, memory, SingleThread{}, ranks.comm(0), {buffer, buffer, 16});
+  for (int i = 0; i < 5; ++i) Proven::run(memory, SingleThread{}, ranks.comm(0), {buffer, buffer, 16});
   EXPECT_LT(steady_clock::now() - start, kQuick);
 }
 

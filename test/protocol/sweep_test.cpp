@@ -67,9 +67,9 @@ template <class Protocol>
 Outcome run_into_stale_flags(uint32_t epoch, bool plant) {
   constexpr uint32_t kCapacity = 6, kRanks = 3, kRound = kSlots * kCapacity;
   Script script;
-  for (uint32_t k = 0; k < kRound; ++k) script.push_back(plain_step(Element::kInteger32, 4, kRanks, k));
-  script.push_back(plain_step(Element::kInteger32, 4 * kCapacity, kRanks, kRound));
-  script.push_back(plain_step(Element::kInteger32, 4, kRanks, kRound + 1));
+  for (uint32_t k = 0; k < kRound; ++k) script.push_back(plain_step(Element::kUint32, 4, kRanks, k));
+  script.push_back(plain_step(Element::kUint32, 4 * kCapacity, kRanks, kRound));
+  script.push_back(plain_step(Element::kUint32, 4, kRanks, kRound + 1));
   constexpr uint32_t kSendsOfOnePack = (kRanks - 1) * FlagWords::kPacks;
   uint32_t sends = 0;
   Progress progress;

@@ -28,9 +28,8 @@ struct WithoutSync {
     void sync() const {}
   };
   template <class Memory>
-  static void run(Element element, Memory& memory, const HostGroup& group, const CommView& comm,
-                  const Operation& operation) {
-    Proven::run(element, memory, Group{group}, comm, operation);
+  static void run(Memory& memory, const HostGroup& group, const CommView& comm, const Operation& operation) {
+    Proven::run(memory, Group{group}, comm, operation);
   }
 };
 

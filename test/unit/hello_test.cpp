@@ -210,7 +210,8 @@ TEST(Verdict, EveryByteThatMustAgreeIsCompared) {
     return holds(byte, offsetof(Hello, process), 8) || holds(byte, offsetof(Hello, free_memory), 8) ||
            holds(byte, offsetof(Hello, gpu), 16) || holds(byte, offsetof(Hello, pci), 16) ||
            holds(byte, offsetof(Hello, pid), 4) || holds(byte, offsetof(Hello, launches_block), 4) ||
-           holds(byte, offsetof(Hello, veto_text), 96) || holds(byte, offsetof(Hello, reserved), 48);
+           holds(byte, offsetof(Hello, veto_text), 96) || holds(byte, offsetof(Hello, takes_fp8), 4) ||
+           holds(byte, offsetof(Hello, reserved), 44);
   };
   for (uint32_t r = 0; r < 3; ++r)
     for (size_t byte = 0; byte < sizeof(Hello); ++byte) {

@@ -11,7 +11,7 @@ namespace {
 
 template <class Size>
 class PayloadOf : public testing::Test {};
-using Sizes = testing::Types<BitsOf<2>, BitsOf<4>, BitsOf<8>>;
+using Sizes = testing::Types<BitsOf<1>, BitsOf<2>, BitsOf<4>, BitsOf<8>>;
 TYPED_TEST_SUITE(PayloadOf, Sizes);
 
 constexpr size_t kGuard = 32, kMostCount = 40;

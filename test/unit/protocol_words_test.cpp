@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/protocol/float8.hpp"
 #include "kernels/protocol/turn.hpp"
 #include "kernels/protocol/words.hpp"
 #include "test/protocol/random.hpp"
@@ -16,15 +17,36 @@ bool same(const Pack& a, const Pack& b) {
   return std::memcmp(&a, &b, sizeof(Pack)) == 0;
 }
 
+/// Whether each value of the format within the word is a NaN.
+bool all_nans(uint32_t word, const SmallFormat& format) {
+  const uint32_t bits = 1 + format.exponent_bits + format.fraction_bits;
+  for (uint32_t at = 0; at < 32; at += bits)
+    if (!std::isnan(format.widen(static_cast<uint16_t>(word >> at & ((1u << bits) - 1))))) return false;
+  return true;
+}
+
 TEST(SentinelWords, TheWordSentInsteadIsANanInEveryType) {
   const uint32_t other = SentinelWords::kOtherNan;
   float value;
   std::memcpy(&value, &other, sizeof(value));
   EXPECT_TRUE(std::isnan(value));
-  for (uint32_t half : {other & 0xFFFF, other >> 16}) {
-    EXPECT_TRUE(std::isnan(kHalf.widen(static_cast<uint16_t>(half))));
-    EXPECT_TRUE(std::isnan(kBrain.widen(static_cast<uint16_t>(half))));
-  }
+  for (const SmallFormat& format : {kHalf, kBrain, kE5m2}) EXPECT_TRUE(all_nans(other, format));
+  EXPECT_TRUE(all_nans(SentinelWordsOfE4m3::kOtherNan, kE4m3));
+  EXPECT_NE(SentinelWordsOfE4m3::kOtherNan, SentinelWordsOfE4m3::kEmpty);
+  EXPECT_FALSE(all_nans(other, kE4m3)) << "that is why e4m3 has another";
+}
+
+TEST(SentinelWords, EachTypeUsesItsOwn) {
+  const auto sent_for = []<class Type>(const Type&) {
+    return Type::Words::sendable({{~0u, 1, ~0u - 1, ~0u}});
+  };
+  const Pack others{{0xFFFFFFFE, 1, 0xFFFFFFFE, 0xFFFFFFFE}};
+  EXPECT_TRUE(same(sent_for(Float32{}), others));
+  EXPECT_TRUE(same(sent_for(Float16{}), others));
+  EXPECT_TRUE(same(sent_for(Bfloat16{}), others));
+  EXPECT_TRUE(same(sent_for(Float8e5m2{}), others));
+  // 0xFFFFFFFE holds a number here, which must arrive.
+  EXPECT_TRUE(same(sent_for(Float8e4m3{}), {{0xFFFFFF7F, 1, 0xFFFFFFFE, 0xFFFFFF7F}}));
 }
 
 TEST(SentinelWords, OnlyAllOnesIsReplaced) {

@@ -59,6 +59,15 @@ inline ncclResult_t sum(const Words& from, const Words& to, ncclComm_t comm, cud
   return ncclAllReduce(from.data(), to.data(), from.size(), ncclUint32, ncclSum, comm, stream);
 }
 
+/// A sum of uint32 by an operator that the program made, so that it is NCCL's: every input times one. It goes
+/// with the communicator.
+inline ncclRedOp_t made_sum(ncclComm_t comm) {
+  ncclRedOp_t op = ncclSum;
+  uint32_t one = 1;
+  MUST(ncclRedOpCreatePreMulSum(&op, &one, ncclUint32, ncclScalarHostImmediate, comm));
+  return op;
+}
+
 /// Keeps a stream busy until it is opened: work behind it on other streams that does not wait would overtake.
 class Gate {
  public:

@@ -1,4 +1,4 @@
-// The element types of NCCL that onehop serves, and what their sum must be: independent of onehop's own
+// The element types and operators of NCCL, and what a reduction must come to: independent of onehop's own
 // arithmetic.
 #pragma once
 
@@ -16,16 +16,24 @@ struct ElementType {
   ncclDataType_t type;
   const char* name;
   size_t bytes;
+  bool floating;
 };
-const std::vector<ElementType>& served_types();
+const std::vector<ElementType>& all_types();
 
-/// Whether `got` holds, at elements first .. first+count, the sum of the ranks' inputs in the order of the
+struct Operator {
+  ncclRedOp_t op;
+  const char* name;
+};
+/// Those that a program need not make.
+const std::vector<Operator>& all_operators();
+
+/// Whether `got` holds, at elements first .. first+count, the ranks' inputs reduced in the order of the
 /// ranks. Any NaN is as good as another.
-bool holds_sum(const ElementType&, const Bytes& got, const std::vector<Bytes>& inputs, size_t first,
-               size_t count);
+bool holds_reduction(const ElementType&, ncclRedOp_t, const Bytes& got, const std::vector<Bytes>& inputs,
+                     size_t first, size_t count);
 
-/// Random bits: every exponent, infinities, NaNs, denormals; and stretches of what the protocol itself puts
-/// into memory (all ones, zeros) and of -0.
+/// Random bits: every exponent, infinities, NaNs, denormals; stretches of what the protocol itself puts into
+/// memory (all ones, zeros) and of -0; and numbers around 1, whose products are numbers.
 Bytes random_inputs(const ElementType&, size_t count, uint64_t seed);
 
 /// Adds to a hash (FNV-1a).

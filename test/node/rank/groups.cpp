@@ -91,15 +91,16 @@ SCENARIO(mixed_groups) {
   const int next = (self.rank + 1) % self.ranks, previous = (self.rank + self.ranks - 1) % self.ranks;
   {
     const Stream stream;
+    const ncclRedOp_t made = made_sum(comm);
     for (int round = 0; round < 3; ++round) {
       const Sums sums(self, 2), large(self, 1, 20000);
-      const Words ones(50, 1), product(50, 0), sent(10, static_cast<uint32_t>(self.rank)), received(10, 99);
+      const Words ones(50, 1), total(50, 0), sent(10, static_cast<uint32_t>(self.rank)), received(10, 99);
       start(1);
       MUST(ncclSend(sent.data(), 10, ncclUint32, next, comm, stream));
       sums.call(0, comm, stream);
       large.call(0, comm, stream);
       start(1);
-      MUST(ncclAllReduce(ones.data(), product.data(), 50, ncclUint32, ncclProd, comm, stream));
+      MUST(ncclAllReduce(ones.data(), total.data(), 50, ncclUint32, made, comm, stream));
       end(1);
       MUST(ncclRecv(received.data(), 10, ncclUint32, previous, comm, stream));
       sums.call(1, comm, stream);
@@ -107,7 +108,7 @@ SCENARIO(mixed_groups) {
       stream.synchronize();
       sums.check();
       large.check();
-      must(product.holds(1) && received.holds(static_cast<uint32_t>(previous)),
+      must(total.holds(static_cast<uint32_t>(self.ranks)) && received.holds(static_cast<uint32_t>(previous)),
            "wrong result of a passed call");
       self.expect("taken", 2);
       self.expect("size");

@@ -65,6 +65,7 @@ SCENARIO(taken_and_passed) {
   const Stream a, b;
   const ncclComm_t comm = ready(self, a);
   const auto n = static_cast<uint32_t>(self.ranks);
+  const ncclRedOp_t made = made_sum(comm);
   for (const bool grouped : {false, true}) {
     const Words from(100, 1), first(100, 0), second(100, 0), third(100, 0);
     const auto call = [&](const Words& in, const Words& out, ncclRedOp_t op, cudaStream_t stream) {
@@ -76,26 +77,26 @@ SCENARIO(taken_and_passed) {
     Gate gate;
     gate.close_on(a);
     call(from, first, ncclSum, a);
-    call(first, second, ncclMax, b);
+    call(first, second, made, b);
     call(second, third, ncclSum, a);
     gate.open();
     a.synchronize();
     b.synchronize();
-    must(first.holds(n) && second.holds(n), "a call of NCCL overtook one of onehop");
-    must(third.holds(n * n), "a call of onehop overtook one of NCCL");
+    must(first.holds(n) && second.holds(n * n), "a call of NCCL overtook one of onehop");
+    must(third.holds(n * n * n), "a call of onehop overtook one of NCCL");
   }
   // The first call of a row is NCCL's, and held up.
   const Words from(100, 1), first(100, 0), second(100, 0);
   Gate gate;
   gate.close_on(a);
-  MUST(ncclAllReduce(from.data(), first.data(), 100, ncclUint32, ncclMax, comm, a));
+  MUST(ncclAllReduce(from.data(), first.data(), 100, ncclUint32, made, comm, a));
   MUST(sum(first, second, comm, b));
   self.expect("operator");
   self.expect("taken");
   gate.open();
   a.synchronize();
   b.synchronize();
-  must(second.holds(n), "a call of onehop overtook one of NCCL");
+  must(second.holds(n * n), "a call of onehop overtook one of NCCL");
   MUST(ncclCommDestroy(comm));
 }
 
@@ -118,10 +119,11 @@ SCENARIO(short_streams) {
 SCENARIO(graphs) {
   const Stream a, b;
   const ncclComm_t comm = ready(self, a);
+  const ncclRedOp_t made = made_sum(comm);
   for (const size_t calls : {1, 2, 3, 20}) {
     // The graph is the middle of the chain; an eager call feeds it, and one takes its end.
     Chain chain(self.ranks, calls + 2);
-    const Words ones(30000, 1), large(30000, 0), product(10, 0);
+    const Words ones(30000, 1), large(30000, 0), made_total(10, 0);
     const Graph graph(a, [&] {
       for (size_t i = 1; i <= calls; ++i) chain.call(i, comm, a);
       // A call that goes to NCCL, in the same graph.
@@ -132,18 +134,19 @@ SCENARIO(graphs) {
     for (uint32_t replay = 1; replay <= 3; ++replay) {
       chain.reset(replay);
       large.fill(0);
-      product.fill(0);
+      made_total.fill(0);
       Gate gate;
       gate.close_on(b);
       chain.call(0, comm, b);
       graph.launch(a);
       chain.call(calls + 1, comm, b);
-      MUST(ncclAllReduce(ones.data(), product.data(), 10, ncclUint32, ncclProd, comm, a));
+      MUST(ncclAllReduce(ones.data(), made_total.data(), 10, ncclUint32, made, comm, a));
       gate.open();
       a.synchronize();
       b.synchronize();
       chain.check();
-      must(large.holds(static_cast<uint32_t>(self.ranks)) && product.holds(1),
+      must(large.holds(static_cast<uint32_t>(self.ranks)) &&
+               made_total.holds(static_cast<uint32_t>(self.ranks)),
            "wrong result of a passed call");
       self.expect("taken", 2);
       self.expect("operator");

@@ -1,4 +1,4 @@
-// Sums of every type, size and alignment; and the calls that are not onehop's.
+// Reductions of every type, operator, size and alignment; and the calls that are not onehop's.
 #include <cstring>
 
 #include "test/node/rank/device.hpp"
@@ -15,12 +15,12 @@ struct Piece {
 };
 
 /// Small counts, then those around the limit. A free element between pieces shows writes that go too far.
-std::vector<Piece> pieces_for(const ElementType& type, size_t largest_small, size_t step) {
+std::vector<Piece> pieces_for(const ElementType& type, size_t step, bool few_large) {
   std::vector<size_t> counts;
-  for (size_t count = 1; count <= largest_small; count += step) counts.push_back(count);
+  for (size_t count = 1; count <= 300; count += step) counts.push_back(count);
   const size_t limit = kLimit / type.bytes;
-  for (const size_t count : {limit / 2 + 1, limit - 1, limit, limit + 1, 2 * limit + 3})
-    counts.push_back(count);
+  counts.insert(counts.end(), {limit, limit + 1});
+  if (!few_large) counts.insert(counts.end(), {limit / 2 + 1, limit - 1, 2 * limit + 3});
   std::vector<Piece> pieces;
   size_t first = 1;
   for (const size_t count : counts) {
@@ -30,10 +30,15 @@ std::vector<Piece> pieces_for(const ElementType& type, size_t largest_small, siz
   return pieces;
 }
 
+bool is_taken(const ElementType& type, const Piece& piece) {
+  return piece.count * type.bytes <= kLimit;
+}
+
 /// All pieces at once, on a stream: in place on some ranks, out of place on others, aligned to the element
 /// only.
-Bytes reduce_batch(const Rank& self, const ElementType& type, const std::vector<Piece>& pieces,
-                   const std::vector<Bytes>& inputs, ncclComm_t comm, const Stream& stream) {
+Bytes reduce_batch(const Rank& self, const ElementType& type, ncclRedOp_t op,
+                   const std::vector<Piece>& pieces, const std::vector<Bytes>& inputs, ncclComm_t comm,
+                   const Stream& stream) {
   const size_t bytes = inputs[0].size();
   // The senders' arrays begin at another place on every rank.
   const size_t shift = static_cast<size_t>(self.rank % 4) * type.bytes;
@@ -48,7 +53,7 @@ Bytes reduce_batch(const Rank& self, const ElementType& type, const std::vector<
       MUST(cudaMemcpyAsync(receive.data() + offset, from, length, cudaMemcpyDeviceToDevice, stream));
       from = receive.data() + offset;
     }
-    MUST(ncclAllReduce(from, receive.data() + offset, pieces[p].count, type.type, ncclSum, comm, stream));
+    MUST(ncclAllReduce(from, receive.data() + offset, pieces[p].count, type.type, op, comm, stream));
     // The program may use its input again as soon as the call is done in the stream's order.
     MUST(cudaMemsetAsync(send.data() + shift + offset, 0x5A, length, stream));
   }
@@ -56,11 +61,16 @@ Bytes reduce_batch(const Rank& self, const ElementType& type, const std::vector<
   return receive.read();
 }
 
-void check_pieces(const ElementType& type, const std::vector<Piece>& pieces, const std::vector<Bytes>& inputs,
-                  const Bytes& got) {
+/// This rank's share of every result: that the results are the same everywhere is checked too.
+void check_pieces(const Rank& self, const ElementType& type, const Operator& op,
+                  const std::vector<Piece>& pieces, const std::vector<Bytes>& inputs, const Bytes& got) {
   for (const Piece& piece : pieces) {
-    must(holds_sum(type, got, inputs, piece.first, piece.count),
-         std::string("wrong sum of ") + std::to_string(piece.count) + " " + type.name);
+    // NCCL's average of floating-point numbers is another: it scales before it adds.
+    const bool other = op.op == ncclAvg && type.floating && !is_taken(type, piece);
+    const auto rank = static_cast<size_t>(self.rank), ranks = static_cast<size_t>(self.ranks);
+    const size_t from = piece.count * rank / ranks, to = piece.count * (rank + 1) / ranks;
+    must(other || holds_reduction(type, op.op, got, inputs, piece.first + from, to - from),
+         std::string("wrong ") + op.name + " of " + std::to_string(piece.count) + " " + type.name);
     for (const size_t guard : {piece.first - 1, piece.first + piece.count})
       for (size_t b = 0; b < type.bytes; ++b)
         must(got[guard * type.bytes + b] == 0xA5, "a write beside the result");
@@ -77,24 +87,28 @@ void must_be_equal_everywhere(uint64_t hash, int ranks, ncclComm_t comm, const S
 
 }  // namespace
 
-/// Argument: the step between the small counts.
-SCENARIO(sums) {
+/// Every type with every operator. Argument: the step between the small counts of sums; of others it is
+/// greater.
+SCENARIO(reductions) {
   const ncclComm_t comm = self.join();
   const size_t step = std::stoul(self.argument);
   {
     const Stream stream;
     uint64_t hash = 0xCBF29CE484222325;
-    for (const ElementType& type : served_types()) {
-      const std::vector<Piece> pieces = pieces_for(type, 300, step);
-      std::vector<Bytes> inputs;
-      for (int r = 0; r < self.ranks; ++r)
-        inputs.push_back(random_inputs(type, pieces.back().first + pieces.back().count + 1,
-                                       static_cast<uint64_t>(r * 100 + type.type)));
-      const Bytes got = reduce_batch(self, type, pieces, inputs, comm, stream);
-      check_pieces(type, pieces, inputs, got);
-      add_to_hash(hash, got.data(), got.size());
-      for (const Piece& piece : pieces) self.expect(piece.count * type.bytes <= kLimit ? "taken" : "size");
-    }
+    for (const ElementType& type : all_types())
+      for (const Operator& op : all_operators()) {
+        // Counts are the protocol's, which does not know the operator.
+        const bool few = op.op != ncclSum;
+        const std::vector<Piece> pieces = pieces_for(type, few ? 13 * step : step, few);
+        std::vector<Bytes> inputs;
+        for (int r = 0; r < self.ranks; ++r)
+          inputs.push_back(random_inputs(type, pieces.back().first + pieces.back().count + 1,
+                                         static_cast<uint64_t>((r * 100 + type.type) * 10 + op.op)));
+        const Bytes got = reduce_batch(self, type, op.op, pieces, inputs, comm, stream);
+        check_pieces(self, type, op, pieces, inputs, got);
+        add_to_hash(hash, got.data(), got.size());
+        for (const Piece& piece : pieces) self.expect(is_taken(type, piece) ? "taken" : "size");
+      }
     must_be_equal_everywhere(hash, self.ranks, comm, stream);
   }
   MUST(ncclCommDestroy(comm));
@@ -105,11 +119,9 @@ SCENARIO(others) {
   const ncclComm_t comm = self.join();
   {
     const Stream stream;
-    const float value = static_cast<float>(self.rank + 1), n = static_cast<float>(self.ranks);
-    float product = 1;
-    for (int r = 1; r <= self.ranks; ++r) product *= static_cast<float>(r);
+    const auto n = static_cast<float>(self.ranks);
     const auto reduce = [&](ncclRedOp_t op, float expected, const char* reason) {
-      Array<float> data(100, value);
+      Array<float> data(100, static_cast<float>(self.rank + 1));
       MUST(ncclAllReduce(data.data(), data.data(), 100, ncclFloat, op, comm, stream));
       stream.synchronize();
       must(data.holds(expected), std::string("wrong result of a call that is counted as ") + reason);
@@ -119,28 +131,53 @@ SCENARIO(others) {
     // Before set-up nothing is known of an empty call; it must not start one.
     MUST(ncclAllReduce(nothing.data(), nothing.data(), 0, ncclFloat, ncclSum, comm, stream));
     self.expect("not_inspected");
-    reduce(ncclProd, product, "operator");
+    ncclRedOp_t halves = ncclSum, doubles = ncclSum;
+    float half = 0.5f;
+    const Array<float> two(1, 2.0f);
+    MUST(ncclRedOpCreatePreMulSum(&halves, &half, ncclFloat, ncclScalarHostImmediate, comm));
+    MUST(ncclRedOpCreatePreMulSum(&doubles, two.data(), ncclFloat, ncclScalarDevice, comm));
+    reduce(halves, n * (n + 1) / 4, "operator");
     reduce(ncclSum, n * (n + 1) / 2, "taken");
-    reduce(ncclMax, n, "operator");
-    reduce(ncclMin, 1, "operator");
-    reduce(ncclAvg, (n + 1) / 2, "operator");
+    reduce(doubles, n * (n + 1), "operator");
+    MUST(ncclRedOpDestroy(halves, comm));
+    MUST(ncclRedOpDestroy(doubles, comm));
     MUST(ncclAllReduce(nothing.data(), nothing.data(), 0, ncclFloat, ncclSum, comm, stream));
     self.expect("empty");
     stream.synchronize();
     must(nothing.holds(7.0f), "an empty call wrote");
-    const Array<int8_t> small(100);
-    for (const ncclDataType_t type : {ncclInt8, ncclUint8}) {
-      small.fill(static_cast<int8_t>(self.rank + 1));
-      MUST(ncclAllReduce(small.data(), small.data(), 100, type, ncclSum, comm, stream));
-      self.expect("type");
-      stream.synchronize();
-      must(small.holds(static_cast<int8_t>(self.ranks * (self.ranks + 1) / 2)), "wrong sum of bytes");
+    const size_t many = kLimit / sizeof(float) + 1;
+    Array<float> large(many, 1.0f);
+    MUST(ncclAllReduce(large.data(), large.data(), many, ncclFloat, ncclMax, comm, stream));
+    self.expect("size");
+    stream.synchronize();
+    must(large.holds(1.0f), "wrong result of a large call");
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
+/// fp8 and its neighbours in size. Argument: what calls with fp8 are counted as.
+SCENARIO(fp8) {
+  const ncclComm_t comm = self.join();
+  {
+    const Stream stream;
+    uint64_t hash = 0xCBF29CE484222325;
+    for (const ElementType& type : all_types()) {
+      if (type.bytes != 1) continue;
+      for (const Operator& op : all_operators()) {
+        const std::vector<Piece> pieces = {{1, 1}, {3, 5}, {9, 1000}};
+        std::vector<Bytes> inputs;
+        for (int r = 0; r < self.ranks; ++r)
+          inputs.push_back(
+              random_inputs(type, 1010, static_cast<uint64_t>((r * 100 + type.type) * 10 + op.op)));
+        const Bytes got = reduce_batch(self, type, op.op, pieces, inputs, comm, stream);
+        const std::string counted = type.floating ? self.argument : "taken";
+        // NCCL's average is another (check_pieces).
+        if (counted == "taken" || op.op != ncclAvg) check_pieces(self, type, op, pieces, inputs, got);
+        add_to_hash(hash, got.data(), got.size());
+        self.expect(counted, pieces.size());
+      }
     }
-    ncclRedOp_t halves = ncclSum;
-    float half = 0.5f;
-    MUST(ncclRedOpCreatePreMulSum(&halves, &half, ncclFloat, ncclScalarHostImmediate, comm));
-    reduce(halves, n * (n + 1) / 4, "operator");
-    MUST(ncclRedOpDestroy(halves, comm));
+    must_be_equal_everywhere(hash, self.ranks, comm, stream);
   }
   MUST(ncclCommDestroy(comm));
 }

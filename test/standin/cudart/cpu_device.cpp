@@ -1,5 +1,6 @@
 // onehop's device on the stand-in: the same streams, events, graphs and memory that the program itself uses.
 
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/host/host_kernels.hpp"
@@ -31,7 +32,10 @@ class CpuDevice final : public Device {
   }
 
   Result<DeviceIdentity> identity() override {
-    return DeviceIdentity{device_uuid(current_device()), device_pci(current_device())};
+    // fp8 is NCCL's from 9.0 on; a test of an older GPU says so.
+    const char* capability = std::getenv("ONEHOP_STANDIN_CAPABILITY");
+    return DeviceIdentity{device_uuid(current_device()), device_pci(current_device()),
+                          capability != nullptr ? std::atoi(capability) : 90};
   }
 
   Result<size_t> free_memory() override { return kDeviceMemory; }

@@ -1,6 +1,7 @@
 #include "test/standin/nccl/elements.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -31,15 +32,26 @@ T wrapping(T a, T b, Operator combine) {
   }
 }
 
+/// The greatest or the least; of a number and a NaN the number, and -0 is less than 0.
+template <class T>
+T extreme(T a, T b, bool greatest) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a)) return b;
+    if (std::isnan(b)) return a;
+    if (a == b) return std::signbit(a) == greatest ? b : a;
+  }
+  return greatest ? std::max(a, b) : std::min(a, b);
+}
+
 template <class T>
 T combine(ncclRedOp_t op, T a, T b) {
   switch (op) {
     case ncclProd:
       return wrapping(a, b, [](auto x, auto y) { return x * y; });
     case ncclMax:
-      return std::max(a, b);
+      return extreme(a, b, true);
     case ncclMin:
-      return std::min(a, b);
+      return extreme(a, b, false);
     default:
       return wrapping(a, b, [](auto x, auto y) { return x + y; });
   }
