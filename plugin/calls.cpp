@@ -66,12 +66,42 @@ void keep_error(nccl::Result& kept, nccl::Result result) {
   if (!is_error(kept) && result != nccl::kSuccess) kept = result;
 }
 
+/// Calls `visit(comm, first, other)` for each communicator of the group that has calls on more than one
+/// stream: once for each stream beside the first one. Most groups have none. On the call path, so it looks
+/// back instead of taking notes.
+template <class Visit>
+void for_each_other_stream(const Group& group, Visit&& visit) {
+  const size_t queued = group.queued.size(), all = queued + group.passed.size();
+  const auto at = [&](size_t i) {
+    if (i >= queued) return group.passed[i - queued];
+    const auto& [call, decided] = group.queued[i];
+    return decided ? Group::Passed{call.comm, call.stream} : Group::Passed{nullptr, nullptr};
+  };
+  for (size_t i = 1; i < all; ++i) {
+    const auto [handle, stream] = at(i);
+    size_t same_comm = i;  // the first call of this communicator
+    bool known = false;
+    for (size_t j = i; j-- > 0;) {
+      const Group::Passed before = at(j);
+      if (before.comm != handle) continue;
+      known = known || before.stream == stream;
+      same_comm = j;
+    }
+    if (handle == nullptr || same_comm == i || known) continue;
+    if (Communicator* comm = globals().registry.find(handle)) visit(*comm, at(same_comm).stream, stream);
+  }
+}
+
 /// The end of NCCL's own group: enqueues what was passed in it, and orders it with onehop's calls.
 nccl::Result end_of_nccl_group(Image& image, Group& group) {
   const nccl::Result result = image.original.GroupEnd();
   group.depth = 0;
   for (const auto& [handle, stream] : group.passed)
     if (Communicator* comm = globals().registry.find(handle)) comm->after_passed(stream);
+  for_each_other_stream(group, [](Communicator& comm, nccl::Stream first, nccl::Stream other) {
+    comm.join_after(first);
+    comm.join_after(other);
+  });
   group.passed.clear();
   return result;
 }
@@ -80,6 +110,9 @@ nccl::Result end_of_nccl_group(Image& image, Group& group) {
 /// as NCCL too puts collectives before sends and receives: behind a send whose receiver waits for this
 /// collective they would hang.
 nccl::Result launch_decided(Image& image, const Group& group) {
+  for_each_other_stream(group, [](Communicator& comm, nccl::Stream first, nccl::Stream other) {
+    comm.join_before(first, other);
+  });
   nccl::Result result = nccl::kSuccess;
   for (const auto& [call, decided] : group.queued) {
     if (!decided) continue;

@@ -91,6 +91,13 @@ void Communicator::after_passed(Stream stream) {
   if (!status) log::error("onehop's calls could not be ordered behind a passed one: {}", status.reason());
 }
 
+void Communicator::join_before(Stream first, Stream other) {
+  if (!on()) return;
+  const CurrentDevice scope(*device_, device_index_);
+  const Status status = order_->join(first, other);
+  if (!status) log::error("the streams of a group could not be joined: {}", status.reason());
+}
+
 void Communicator::drain() {
   if (!on()) return;
   const CurrentDevice scope(*device_, device_index_);

@@ -58,6 +58,12 @@ class Communicator {
   void before_passed(Stream);
   void after_passed(Stream);
 
+  /// For a group with calls of this communicator on several streams, which NCCL treats as posted on each of
+  /// them: its first call, on `first`, waits for what `other` holds; and `stream` waits for all calls of the
+  /// group.
+  void join_before(Stream first, Stream other);
+  void join_after(Stream stream) { before_passed(stream); }
+
   /// Waits until what was enqueued is done, or the communicator is stopped.
   void drain();
 

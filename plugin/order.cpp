@@ -6,12 +6,13 @@ Order::~Order() {
   if (device_ == nullptr) return;
   if (done_ != nullptr) device_->destroy_event(done_);
   if (captured_done_ != nullptr) device_->destroy_event(captured_done_);
+  if (joined_ != nullptr) device_->destroy_event(joined_);
 }
 
 Status Order::open(Device& device, bool mixes) {
   device_ = &device;
   mixes_ = mixes;
-  for (Event* event : {&done_, &captured_done_}) {
+  for (Event* event : {&done_, &captured_done_, &joined_}) {
     Result<Event> made = device.create_event();
     if (!made) return made.error();
     *event = *made;
@@ -52,6 +53,12 @@ Status Order::note_captured(Stream stream, const Capture& capture) {
   capture_ = capture.id;
   capture_stream_ = stream;
   return device_->record(captured_done_, stream);
+}
+
+Status Order::join(Stream first, Stream other) {
+  Status status = device_->record(joined_, other);
+  if (status) status = device_->wait(first, joined_);
+  return status;
 }
 
 Result<bool> Order::idle() {

@@ -38,6 +38,9 @@ class Order {
   /// across launches too; here they are ordered with onehop's own.
   Status after_passed(Stream, const Capture&);
 
+  /// Makes the next operation on `first` wait for what `other` holds so far.
+  Status join(Stream first, Stream other);
+
   /// True when everything recorded so far is done.
   Result<bool> idle();
 
@@ -48,6 +51,7 @@ class Order {
   Device* device_ = nullptr;
   Event done_ = nullptr;           ///< the latest operation, of any launch
   Event captured_done_ = nullptr;  ///< the latest operation of the current capture; only ever an edge
+  Event joined_ = nullptr;         ///< only ever an edge between two streams of one group
   bool mixes_ = true;
   bool any_ = false;                 ///< done_ was recorded
   bool any_captured_ = false;        ///< a graph that records done_ may be launched at any time

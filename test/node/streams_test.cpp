@@ -16,6 +16,11 @@ TEST(Streams, TakenAndPassedCallsKeepTheirOrder) {
   run_counted({.scenario = "taken_and_passed", .ranks = 3});
 }
 
+// Protects: a job that waits for one stream of a group only, as NCCL allows.
+TEST(Streams, OfOneGroupAreJoined) {
+  run_counted({.scenario = "two_streams_in_a_group"});
+}
+
 // Protects: nothing of a stream is used after the program may have destroyed it.
 TEST(Streams, MayBeDestroyedRightAfterACall) {
   run_counted({.scenario = "short_streams"});

@@ -268,4 +268,36 @@ SCENARIO(enable) {
   MUST(ncclCommDestroy(comm));
 }
 
+/// A group with calls on two streams is as if posted on both: each of its calls comes after what both streams
+/// held, and whoever waits for one of them has all of it.
+SCENARIO(two_streams_in_a_group) {
+  const ncclComm_t comm = self.join();
+  const auto ranks = static_cast<uint32_t>(self.ranks);
+  constexpr size_t kSlow = 64 << 20;
+  {
+    const Stream one, two;
+    Words slow(kSlow / 4, 0), first(100, 1), second(100, 1);
+    MUST(sum(first, first, comm, one));  // sets up
+    one.synchronize();
+    self.expect("taken");
+    for (int round = 0; round < 5; ++round) {
+      Words late(100, 0), result(100, 0), other(100, 0);
+      // `late` becomes all ones on the second stream, after a while; the call on the first stream reads it.
+      MUST(cudaMemsetAsync(slow.data(), round, kSlow, two));
+      MUST(cudaMemsetAsync(late.data(), 0x01, 400, two));
+      MUST(ncclGroupStart());
+      MUST(sum(late, result, comm, one));
+      MUST(sum(second, other, comm, two));
+      MUST(ncclGroupEnd());
+      one.synchronize();
+      must(result.holds(ranks * 0x01010101u),
+           "a call of the group came before what another of its streams held");
+      must(other.holds(ranks), "a stream of the group was done before all of its calls were");
+      two.synchronize();
+      self.expect("taken", 2);
+    }
+  }
+  MUST(ncclCommDestroy(comm));
+}
+
 }  // namespace onehop::node
