@@ -106,6 +106,20 @@ nccl::Result end_of_nccl_group(Image& image, Group& group) {
   return result;
 }
 
+/// The queued calls whose communicators were (`decided`), or were not, set up when they came.
+nccl::Result perform_queued(Image& image, const Group& group, bool decided) {
+  nccl::Result result = nccl::kSuccess;
+  for (const Group::Queued& queued : group.queued) {
+    if (queued.decided != decided) continue;
+    Communicator* comm = globals().registry.find(queued.call.comm);
+    if (comm == nullptr)
+      keep_error(result, pass(image, queued.call, globals().elsewhere, Pass::kNotInspected));
+    else
+      keep_error(result, perform(image, *comm, queued.call));
+  }
+  return result;
+}
+
 /// The calls of a group whose communicators were set up before it. They go ahead of the group's other work,
 /// as NCCL too puts collectives before sends and receives: behind a send whose receiver waits for this
 /// collective they would hang.
@@ -113,16 +127,7 @@ nccl::Result launch_decided(Image& image, const Group& group) {
   for_each_other_stream(group, [](Communicator& comm, nccl::Stream first, nccl::Stream other) {
     comm.join_before(first, other);
   });
-  nccl::Result result = nccl::kSuccess;
-  for (const auto& [call, decided] : group.queued) {
-    if (!decided) continue;
-    Communicator* comm = globals().registry.find(call.comm);
-    if (comm == nullptr)
-      keep_error(result, pass(image, call, globals().elsewhere, Pass::kNotInspected));
-    else
-      keep_error(result, perform(image, *comm, call));
-  }
-  return result;
+  return perform_queued(image, group, true);
 }
 
 /// The calls of a group on communicators that were not set up: only now, outside the group, can the ranks
@@ -139,14 +144,7 @@ nccl::Result set_up_and_perform(Image& image, Group& group) {
   result = image.original.GroupStart();
   if (result != nccl::kSuccess) return result;
   group.depth = 1;
-  for (const auto& [call, decided] : group.queued) {
-    if (decided) continue;
-    Communicator* comm = globals().registry.find(call.comm);
-    if (comm == nullptr)
-      keep_error(result, pass(image, call, globals().elsewhere, Pass::kNotInspected));
-    else
-      keep_error(result, perform(image, *comm, call));
-  }
+  keep_error(result, perform_queued(image, group, false));
   keep_error(result, end_of_nccl_group(image, group));
   return result;
 }

@@ -17,7 +17,6 @@ namespace onehop {
 template <int kExponentBits, int kMantissaBits>
 struct SmallFloat {
   static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
-  static constexpr int kMaxExponent = (1 << kExponentBits) - 1;
 
   static float magnitude(uint32_t bits) {
     const int exponent = static_cast<int>(bits >> kMantissaBits);
@@ -37,6 +36,16 @@ struct SmallFloat {
     const auto bits = static_cast<uint32_t>((implied << kMantissaBits) + static_cast<int>(steps));
     return bits < largest ? bits : largest;
   }
+
+  /// A number or an infinity with its sign; `magnitude` is of the low seven bits.
+  static float with_sign(float magnitude, uint8_t bits) {
+    return (bits & 0x80) != 0 ? -magnitude : magnitude;
+  }
+
+  static uint8_t round(float value, uint32_t largest) {
+    if (std::isnan(value)) return 0x7F;
+    return static_cast<uint8_t>((std::signbit(value) ? 0x80 : 0) | nearest(std::fabs(value), largest));
+  }
 };
 
 struct Float8e4m3 {
@@ -48,17 +57,14 @@ struct Float8e4m3 {
     return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, __NV_E4M3)));
 #else
     if ((bits & 0x7F) == 0x7F) return bits_as<float>(0x7FFFFFFFu);
-    const float value = SmallFloat<4, 3>::magnitude(bits & 0x7Fu);
-    return (bits & 0x80) != 0 ? -value : value;
+    return SmallFloat<4, 3>::with_sign(SmallFloat<4, 3>::magnitude(bits & 0x7Fu), bits);
 #endif
   }
   ONEHOP_HD static uint8_t round(float value) {
 #ifdef __CUDA_ARCH__
     return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
 #else
-    if (std::isnan(value)) return 0x7F;
-    return static_cast<uint8_t>((std::signbit(value) ? 0x80 : 0) |
-                                SmallFloat<4, 3>::nearest(std::fabs(value), 0x7E));
+    return SmallFloat<4, 3>::round(value, 0x7E);
 #endif
   }
 };
@@ -72,18 +78,15 @@ struct Float8e5m2 {
     return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, __NV_E5M2)));
 #else
     if ((bits & 0x7F) > 0x7C) return bits_as<float>(0x7FFFFFFFu);
-    const float value =
-        (bits & 0x7F) == 0x7C ? bits_as<float>(0x7F800000u) : SmallFloat<5, 2>::magnitude(bits & 0x7Fu);
-    return (bits & 0x80) != 0 ? -value : value;
+    if ((bits & 0x7F) == 0x7C) return SmallFloat<5, 2>::with_sign(bits_as<float>(0x7F800000u), bits);
+    return SmallFloat<5, 2>::with_sign(SmallFloat<5, 2>::magnitude(bits & 0x7Fu), bits);
 #endif
   }
   ONEHOP_HD static uint8_t round(float value) {
 #ifdef __CUDA_ARCH__
     return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E5M2);
 #else
-    if (std::isnan(value)) return 0x7F;
-    return static_cast<uint8_t>((std::signbit(value) ? 0x80 : 0) |
-                                SmallFloat<5, 2>::nearest(std::fabs(value), 0x7B));
+    return SmallFloat<5, 2>::round(value, 0x7B);
 #endif
   }
 };
