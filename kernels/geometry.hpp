@@ -1,8 +1,10 @@
 // How many blocks and threads a launch gets. Data, not protocol: ranks may differ in it, and from call to
-// call.
+// call. Found by `kernel-bench sweep`; docs/results has what it printed.
 #pragma once
 
 #include <cstdint>
+
+#include "kernels/operation.hpp"
 
 namespace onehop {
 
@@ -12,20 +14,43 @@ struct Geometry {
       32;  ///< threads per block that move data, a multiple of 32; one warp more keeps the turn
 };
 
+/// All blocks of a launch must run at once, beside the job's own kernels: each waits for peers.
 inline constexpr uint32_t kMaxBlocks = 32;
 inline constexpr uint32_t kMaxWorkers = 256;
 
-/// Workers for `packs` packs: one pack for each as long as the grid stays small enough to be resident beside
-/// the job's own kernels (all blocks of a launch must run at once: each waits for peers), then more packs for
-/// each.
-constexpr Geometry geometry_for(uint32_t packs) {
-  constexpr uint32_t kPreferredWorkers = 256;
-  if (packs <= kPreferredWorkers) {
-    const uint32_t warps = packs == 0 ? 1 : (packs + 31) / 32;
-    return {1, warps * 32};
+/// Workers for `items`, one each as long as the grid stays small.
+constexpr Geometry spread(uint32_t items, uint32_t workers_per_block, uint32_t max_blocks) {
+  if (items <= workers_per_block) return {1, items == 0 ? 32 : (items + 31) / 32 * 32};
+  const uint32_t blocks = (items + workers_per_block - 1) / workers_per_block;
+  return {blocks < max_blocks ? blocks : max_blocks, workers_per_block};
+}
+
+/// For an operation of `packs` packs of payload.
+constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& comm) {
+  const uint32_t ranks = comm.ranks, share = (packs + ranks - 1) / ranks;
+  // In host memory every look of every thread crosses the link. With several peers, more threads are more
+  // looks in vain, which hold up the words that they look for.
+  if (comm.in_host && ranks > 2) {
+    const uint32_t few = ranks > 4 ? 1 : 2;
+    if (method == Method::kOneShotPull) return spread(packs, 256, packs <= 4096 ? few : 8);
+    if (method == Method::kTwoShotPull) return spread(share, 192, share <= 1024 ? few : 8);
   }
-  const uint32_t blocks = (packs + kPreferredWorkers - 1) / kPreferredWorkers;
-  return {blocks < kMaxBlocks ? blocks : kMaxBlocks, kPreferredWorkers};
+  switch (method) {
+    case Method::kOneShot:
+    case Method::kOneShotPull:
+      return spread(packs, packs <= 1024 ? 64 : 256, kMaxBlocks);
+    case Method::kTwoShot:
+    case Method::kTwoShotPull:
+      return spread(share, share <= 1024 ? 64 : 256, kMaxBlocks);
+    // One stream out of each GPU: few blocks keep it full, and more disturb each other.
+    case Method::kOneShotStaged:
+      return spread(packs, 256, 4);
+    case Method::kTwoShotStaged:
+      return spread(share, 256, 4);
+    case Method::kIslands:
+      return spread((packs + comm.islands.smallest - 1) / comm.islands.smallest, 256, kMaxBlocks);
+  }
+  return {};
 }
 
 }  // namespace onehop

@@ -34,7 +34,7 @@ int onehopGetCommStatus(ncclComm* handle, onehopCommStatus* status) {
   if (comm == nullptr) return 0;
   status->state = state_of(*comm);
   std::strncpy(status->reason, onehop::reason_of(*comm).c_str(), sizeof(status->reason) - 1);
-  status->max_bytes = status->state == onehopOn ? comm->plan().max_bytes : 0;
+  status->max_bytes = status->state == onehopOn ? comm->plan().max_bytes() : 0;
   status->taken = comm->statistics().taken();
   status->passed = comm->statistics().passed();
   return 0;

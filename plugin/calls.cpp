@@ -39,7 +39,9 @@ Decision decide_for(const Communicator& comm, const Call& call) {
 nccl::Result launch(Communicator& comm, const Call& call, const Served& served) {
   if (comm.stopped() == Stop::kTimeout) return nccl::kRemoteError;
   comm.statistics().count_taken(call.bytes());
-  return comm.run({call.send, call.receive, call.facts.count, served.element, served.reduction}, call.stream);
+  return comm.run(
+      {call.send, call.receive, call.facts.count, served.element, served.reduction, served.method},
+      served.piece, call.stream);
 }
 
 /// A call on a communicator that is set up. It is enqueued at once, or by NCCL at the end of the open group.

@@ -1,5 +1,6 @@
 #include "plugin/communicator.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -64,10 +65,17 @@ Status Communicator::on_stream(Stream stream, Step&& step) {
   return capture ? step(*capture) : Status{capture.error()};
 }
 
-nccl::Result Communicator::run(const Operation& operation, Stream stream) {
+nccl::Result Communicator::run(const Operation& operation, size_t piece, Stream stream) {
   const Status status = on_stream(stream, [&](const Capture& capture) {
     Status step = order_->before(stream, capture);
-    if (step) step = device_->launch(staging_->view(), operation, stream);
+    Operation next = operation;
+    const size_t bytes = element_size(operation.element);
+    for (size_t done = 0; step && done < operation.count; done += next.count) {
+      next.send = static_cast<const unsigned char*>(operation.send) + done * bytes;
+      next.receive = static_cast<unsigned char*>(operation.receive) + done * bytes;
+      next.count = std::min(piece, operation.count - done);
+      step = device_->launch(staging_->view(), next, stream);
+    }
     if (step) step = order_->after(stream, capture);
     return step;
   });

@@ -49,8 +49,9 @@ class Communicator {
   /// Makes waiting kernels leave and every later call fail. Any thread; never waits.
   void abort();
 
-  /// Enqueues one all-reduce. On the call path. The caller has decided that this communicator takes it.
-  nccl::Result run(const Operation&, Stream);
+  /// Enqueues one all-reduce, in as many operations of up to `piece` elements as it takes. On the call path.
+  /// The caller has decided that this communicator takes it.
+  nccl::Result run(const Operation&, size_t piece, Stream);
 
   /// Around a call that is passed to NCCL while this communicator is on: NCCL promises that the operations of
   /// a communicator run one after another whatever streams they use, so a passed call must wait for onehop's,

@@ -16,11 +16,13 @@
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace onehop {
 
-using Stream = CUstream_st*;  ///< a cudaStream_t
-using Event = CUevent_st*;    ///< a cudaEvent_t without timing
+using Stream = CUstream_st*;    ///< a cudaStream_t
+using Event = CUevent_st*;      ///< a cudaEvent_t
+using Graph = CUgraphExec_st*;  ///< a cudaGraphExec_t
 
 /// Which GPU this is, the same for every process that sees it, whatever CUDA_VISIBLE_DEVICES says.
 struct DeviceIdentity {
@@ -50,7 +52,7 @@ struct RecordPlace {
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 3;
+  static constexpr uint32_t kInterfaceVersion = 6;
 
   virtual ~Device() = default;
 
@@ -71,6 +73,9 @@ class Device {
   /// Zeroed host memory that the host and kernels of every device may use at the same address.
   virtual Result<void*> allocate_pinned(size_t bytes) = 0;
   virtual void release_pinned(void* memory) = 0;
+  /// Lets kernels of every device use whole pages of ordinary memory, at the same address.
+  virtual Status register_host(void* memory, size_t bytes) = 0;
+  virtual void unregister_host(void* memory) = 0;
 
   /// Between any two kinds of memory, in stream order. The host's side must be pinned memory.
   virtual Status copy(void* to, const void* from, size_t bytes, Stream) = 0;
@@ -101,6 +106,20 @@ class Device {
   /// record is moved: the stream's work must follow what it stood behind, and a replay records once, at the
   /// end.
   virtual Status record_external(Event, Stream, RecordPlace& place) = 0;
+
+  // For measuring.
+  /// Whether times say anything about the node.
+  virtual bool has_times() { return true; }
+  /// What is enqueued on `stream` between the two becomes a graph, whatever else is being captured.
+  virtual Status begin_capture(Stream) = 0;
+  virtual Result<Graph> end_capture(Stream) = 0;
+  virtual Status launch(Graph, Stream) = 0;
+  virtual void destroy_graph(Graph) = 0;
+  /// An event that knows its time; recorded by the graph that is being captured on `stream`, in the stream's
+  /// order.
+  virtual Result<Event> create_timer() = 0;
+  virtual Status record_timer(Event, Stream) = 0;
+  virtual Result<double> elapsed_us(Event from, Event to) = 0;
 
   /// Loads every kernel that launch() can start on the current device: loading one inside a collective can
   /// deadlock.

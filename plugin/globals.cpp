@@ -6,7 +6,6 @@
 #include <ctime>
 
 namespace onehop {
-namespace {
 
 uint64_t random_identity() {
   uint64_t identity = 0;
@@ -16,8 +15,6 @@ uint64_t random_identity() {
   return static_cast<uint64_t>(now.tv_nsec) << 32 ^ static_cast<uint64_t>(now.tv_sec) ^
          static_cast<uint64_t>(getpid());
 }
-
-}  // namespace
 
 Globals::Globals() : report(read_settings(environ)), process(random_identity()) {}
 

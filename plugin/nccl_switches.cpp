@@ -34,16 +34,18 @@ std::optional<std::string> nccl_switch_veto() {
     if (value != nullptr && pins_all_reduce(value))
       return std::string(name) + "=" + value + " pins what NCCL uses for AllReduce";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> nccl_avoids_peers() {
   const char* disabled = std::getenv("NCCL_P2P_DISABLE");
-  if (disabled != nullptr && std::atoi(disabled) != 0)
-    return "NCCL_P2P_DISABLE=1, and staging in host memory is not available";
+  if (disabled != nullptr && std::atoi(disabled) != 0) return std::string("NCCL_P2P_DISABLE=") + disabled;
   // Any level but the widest says that some pairs are to do without peer access; which, onehop does not know.
   // NCCL reads what is no name as a number, 4 and 5 being the widest.
   const char* level = std::getenv("NCCL_P2P_LEVEL");
   if (level != nullptr && *level != '\0' && !equal_ignoring_case(level, "SYS") &&
       std::strtol(level, nullptr, 0) < 4)
-    return std::string("NCCL_P2P_LEVEL=") + level +
-           " limits peer access, and staging in host memory is not available";
+    return std::string("NCCL_P2P_LEVEL=") + level;
   return std::nullopt;
 }
 

@@ -16,6 +16,10 @@ bool pins_all_reduce(std::string_view value);
 /// Why the user's settings of NCCL leave no room for onehop, if so. Reads the environment.
 std::optional<std::string> nccl_switch_veto();
 
+/// Which setting of NCCL keeps it from peer access, between some pairs of GPUs at least; onehop then stays
+/// away from it too. Reads the environment.
+std::optional<std::string> nccl_avoids_peers();
+
 /// NCCL_GRAPH_MIXING_SUPPORT: whether graphs may run beside other work of their communicator.
 bool nccl_mixes_graphs();
 

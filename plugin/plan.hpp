@@ -2,13 +2,17 @@
 // are equal on all ranks: a decision that differed between ranks would hang the job.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "kernels/operation.hpp"
 #include "plugin/nccl_abi.hpp"
 #include "plugin/pass.hpp"
+#include "plugin/result.hpp"
 #include "plugin/settings.hpp"
+#include "plugin/staging/memory.hpp"
 
 namespace onehop {
 
@@ -29,26 +33,46 @@ std::optional<Element> element_of(nccl::DataType type);
 /// The kernels' operator for an NCCL operator; nothing for operators that the user made.
 std::optional<Reduction> reduction_of(nccl::RedOp op);
 
-/// What a communicator takes.
+/// What a communicator takes, with which method, and the memory that this needs.
 struct Plan {
-  uint64_t max_bytes = 0;  ///< largest call
+  struct Range {
+    uint64_t max_bytes = 0;        ///< largest call of this range
+    std::optional<Method> method;  ///< nothing: NCCL
+  };
+  std::array<Range, 12> ranges{};             ///< by size, ascending
+  uint32_t count = 0;                         ///< ranges in use; calls beyond the last go to NCCL
+  std::array<Method, kMethods> candidates{};  ///< the methods that the memory is laid out for
+  uint32_t candidate_count = 0;
+  Layout layout;
+  Islands islands;
   bool takes_fp8 = false;  ///< NCCL reduces fp8 on every rank; elsewhere it returns an error, which it must
                            ///< see the call for
+
+  uint64_t max_bytes() const { return count == 0 ? 0 : ranges[count - 1].max_bytes; }
+  /// A range above those there are; one that continues the last range extends it.
+  void add(uint64_t up_to, std::optional<Method>);
+  /// Whether NCCL serves every call.
+  bool is_empty() const;
+  /// Whether `rank` must reach the memory of `peer`.
+  bool needs(uint32_t rank, uint32_t peer) const;
 };
 
-/// The plan of a communicator of `ranks` ranks under settings that all of them share.
-Plan make_plan(const Settings&, uint32_t ranks);
+/// The plan of a communicator of `ranks` ranks, with this kind of staging, under settings that all of them
+/// share; an Error says why there is none. Its ranges are guesses, for as long as nothing is measured.
+Result<Plan> make_plan(const Settings&, StagingKind, uint32_t ranks);
 
-/// Packs of payload that a source must be able to send in one call under this plan.
-uint32_t capacity_for(const Plan&);
+/// "one-shot push up to 65536 bytes, two-shot push up to 524288"
+std::string describe(const Plan&);
 
 /// Staging memory of one rank, for one communicator. The largest that a plan may need.
-inline constexpr uint64_t kStagingBudget = 16 << 20;
+inline constexpr uint64_t kStagingBudget = (16 << 20) - (1 << 20);  // and 1 MiB for the probe
 
-/// What a method serves an eligible call with.
+/// What an eligible call is served with.
 struct Served {
   Element element;
   Reduction reduction;
+  Method method;
+  size_t piece;  ///< elements that one operation can carry; larger calls take several
 };
 
 /// An eligible call is served; else `pass` says why NCCL gets it.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/protocol/layout.hpp"
 #include "plugin/hash.hpp"
 
 namespace onehop {
@@ -34,9 +35,22 @@ std::string show_choice(const Choice<Enum> (&choices)[N], Enum value) {
 }
 
 constexpr Choice<bool> kSwitch[] = {{"0", false}, {"1", true}};
-constexpr Choice<Algo> kAlgos[] = {
-    {"auto", Algo::kAuto}, {"oneshot", Algo::kOneShot}, {"1stage", Algo::kOneShot}};
-constexpr Choice<StagingChoice> kStagings[] = {{"auto", StagingChoice::kAuto}, {"p2p", StagingChoice::kP2p}};
+constexpr Choice<Algo> kAlgos[] = {{"auto", Algo::kAuto},
+                                   {"oneshot", Algo::kOneShot},
+                                   {"1stage", Algo::kOneShot},
+                                   {"twoshot", Algo::kTwoShot},
+                                   {"2stage", Algo::kTwoShot},
+                                   {"oneshot-push", Algo::kOneShotPush},
+                                   {"twoshot-push", Algo::kTwoShotPush},
+                                   {"oneshot-staged", Algo::kOneShotStaged},
+                                   {"twoshot-staged", Algo::kTwoShotStaged},
+                                   {"oneshot-pull", Algo::kOneShotPull},
+                                   {"twoshot-pull", Algo::kTwoShotPull},
+                                   {"islands", Algo::kIslands}};
+constexpr Choice<StagingChoice> kStagings[] = {
+    {"auto", StagingChoice::kAuto}, {"p2p", StagingChoice::kP2p}, {"host", StagingChoice::kHost}};
+constexpr Choice<MeasureChoice> kMeasures[] = {
+    {"off", MeasureChoice::kOff}, {"quick", MeasureChoice::kQuick}, {"full", MeasureChoice::kFull}};
 constexpr Choice<LogLevel> kLevels[] = {{"off", LogLevel::kOff},     {"error", LogLevel::kError},
                                         {"warn", LogLevel::kWarn},   {"info", LogLevel::kInfo},
                                         {"debug", LogLevel::kDebug}, {"trace", LogLevel::kTrace}};
@@ -64,25 +78,92 @@ bool parse_bytes(std::string_view text, uint64_t& value) {
   return true;
 }
 
+/// Islands divided by '/', ranks by ',', and first-last for several.
+bool parse_islands(std::string_view text, std::vector<uint8_t>& islands) {
+  islands.clear();
+  if (text == "auto") return true;
+  constexpr uint8_t kNone = 0xFF;
+  std::vector<uint8_t> found(kMaxRanks, kNone);
+  uint32_t island = 0, size = 0, ranks = 0;
+  while (true) {
+    const size_t end = text.find_first_of("/,");
+    const std::string_view item = text.substr(0, end);
+    const size_t dash = item.find('-');
+    uint64_t first = 0, last = 0;
+    if (!parse_number(item.substr(0, dash), kMaxRanks - 1, first)) return false;
+    last = first;
+    if (dash != std::string_view::npos && !parse_number(item.substr(dash + 1), kMaxRanks - 1, last))
+      return false;
+    for (uint64_t rank = first; rank <= last; ++rank) {
+      if (found[rank] != kNone || ++size > kMaxHopRanks) return false;
+      found[rank] = static_cast<uint8_t>(island);
+      ++ranks;
+    }
+    if (first > last || size == 0) return false;
+    if (end == std::string_view::npos) break;
+    if (text[end] == '/') ++island, size = 0;
+    text.remove_prefix(end + 1);
+  }
+  found.resize(ranks);
+  if (island == 0 || std::find(found.begin(), found.end(), kNone) != found.end()) return false;
+  islands = std::move(found);
+  return true;
+}
+
+std::string show_islands(const std::vector<uint8_t>& islands) {
+  if (islands.empty()) return "auto";
+  std::string text;
+  for (uint32_t island = 0; island <= *std::max_element(islands.begin(), islands.end()); ++island) {
+    if (island > 0) text += '/';
+    bool first = true;
+    for (size_t rank = 0; rank < islands.size(); ++rank) {
+      if (islands[rank] != island) continue;
+      if (!first) text += ',';
+      first = false;
+      text += std::to_string(rank);
+    }
+  }
+  return text;
+}
+
 constexpr SettingRow kRows[] = {
     {"ONEHOP_ENABLE", "0 or 1", "1", false,
      "0 leaves every call to NCCL. If it is 0 on some ranks only, the others decline too.",
      [](std::string_view t, Settings& s) { return parse_choice(kSwitch, t, s.enable); },
      [](const Settings& s) { return show_choice(kSwitch, s.enable); }},
-    {"ONEHOP_ALGO", "auto, oneshot or 1stage", "auto", true,
-     "The method that serves calls. 1stage is another name for oneshot. auto lets onehop choose.",
+    {"ONEHOP_ALGO",
+     "auto, oneshot (or 1stage), twoshot (or 2stage), oneshot-push, twoshot-push, oneshot-staged, "
+     "twoshot-staged, oneshot-pull, twoshot-pull or islands",
+     "auto", true,
+     "The method that serves calls; auto lets onehop choose. oneshot and twoshot are the push forms, or in "
+     "host "
+     "memory the pull forms. A communicator that the method cannot serve is left to NCCL, and a line says "
+     "so.",
      [](std::string_view t, Settings& s) { return parse_choice(kAlgos, t, s.algo); },
      [](const Settings& s) { return show_choice(kAlgos, s.algo); }},
-    {"ONEHOP_MAX_BYTES", "a number of bytes from 0 to 8M, K and M allowed behind it", "64K", true,
-     "Calls with more bytes go to NCCL. Less than this is served where the staging memory, 16 MiB per "
-     "communicator, "
-     "holds no more; the ON line says so.",
+    {"ONEHOP_ISLANDS", "auto, or the ranks of each island, as in 0-3/4-7 or 0,2/1,3", "auto", true,
+     "How the method islands divides a communicator with so many ranks. auto: two islands of consecutive "
+     "ranks.",
+     [](std::string_view t, Settings& s) { return parse_islands(t, s.islands); },
+     [](const Settings& s) { return show_islands(s.islands); }},
+    {"ONEHOP_MAX_BYTES", "a number of bytes from 0 to 8M, K and M allowed behind it", "512K", true,
+     "Calls with more bytes go to NCCL. A call that is larger than the staging memory is served in pieces.",
      [](std::string_view t, Settings& s) { return parse_bytes(t, s.max_bytes); },
      [](const Settings& s) { return std::to_string(s.max_bytes); }},
-    {"ONEHOP_STAGING", "auto or p2p", "auto", true,
-     "Where the staging memory is. p2p is device memory that the peers write directly.",
+    {"ONEHOP_STAGING", "auto, p2p or host", "auto", true,
+     "Where the staging memory is: p2p is device memory that the peers use directly, host is host memory "
+     "that all "
+     "ranks share. auto tries them in this order.",
      [](std::string_view t, Settings& s) { return parse_choice(kStagings, t, s.staging); },
      [](const Settings& s) { return show_choice(kStagings, s.staging); }},
+    {"ONEHOP_MEASURE", "off, quick or full", "quick", true,
+     "Whether a communicator's methods are measured against NCCL when it is set up, and those sizes left to "
+     "NCCL "
+     "at which it is as fast. off takes guesses for granted; full measures more sizes, and more often. A "
+     "method that "
+     "ONEHOP_ALGO names is not measured.",
+     [](std::string_view t, Settings& s) { return parse_choice(kMeasures, t, s.measure); },
+     [](const Settings& s) { return show_choice(kMeasures, s.measure); }},
     {"ONEHOP_TIMEOUT_S", "a number of seconds from 0 to 1000000", "1800", true,
      "Longest wait of a kernel for a peer; then the communicator fails with an asynchronous error. 0: no "
      "limit.",

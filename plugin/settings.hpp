@@ -12,15 +12,30 @@
 
 namespace onehop {
 
-enum class Algo { kAuto, kOneShot };
-enum class StagingChoice { kAuto, kP2p };
+/// kOneShot and kTwoShot leave the form open: push, or in host memory pull.
+enum class Algo {
+  kAuto,
+  kOneShot,
+  kTwoShot,
+  kOneShotPush,
+  kTwoShotPush,
+  kOneShotStaged,
+  kTwoShotStaged,
+  kOneShotPull,
+  kTwoShotPull,
+  kIslands
+};
+enum class StagingChoice { kAuto, kP2p, kHost };
+enum class MeasureChoice { kOff, kQuick, kFull };
 enum class LogLevel { kOff, kError, kWarn, kInfo, kDebug, kTrace };
 
 struct Settings {
   bool enable = true;
   Algo algo = Algo::kAuto;
-  uint64_t max_bytes = 64 * 1024;
+  std::vector<uint8_t> islands;  ///< island of each rank; empty: auto
+  uint64_t max_bytes = 512 * 1024;
   StagingChoice staging = StagingChoice::kAuto;
+  MeasureChoice measure = MeasureChoice::kQuick;
   uint64_t timeout_s = 30 * 60;
   LogLevel log = LogLevel::kInfo;
   std::string log_file;

@@ -40,18 +40,40 @@ class CudaMemory {
              static_cast<uint32_t>(high >> 32)}};
   }
 
+  /// Host memory. Loads of system scope from there are not pipelined: on an H200 each of a thread's takes 1.3
+  /// us by itself, so a look at seven peers takes nine. Those of GPU scope are. They are weaker than the
+  /// model asks for (the writer is outside of the scope), and this is what is leaned on instead: an aligned
+  /// 8-byte load is whole at any scope; GPU scope passes by L1; and L2 does not keep host memory, so that a
+  /// look never goes back to what was there before an earlier one (README.md, L5). If some GPU's L2 did keep
+  /// it, the probe at set-up, which uses each place several times in the same way, would see changed words;
+  /// and no wait would last for ever, as it asks with receive() now and then.
+  __device__ Pack peek(const Pack* from) const {
+    uint64_t low, high;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(low), "=l"(high)
+                 : "l"(from)
+                 : "memory");
+    return {{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+             static_cast<uint32_t>(high >> 32)}};
+  }
+
+  /// Own device memory, touched by one thread of a kernel, and by another only in a later kernel: plain loads
+  /// and stores, which the compiler may move to where they hide behind the link's latency.
+  __device__ Pack recall(const Pack* shadow) const { return *shadow; }
+  __device__ void keep(Pack* shadow, const Pack& pack) const { *shadow = pack; }
+
   /// Written by the previous kernel, or by this one after every block has read it (turn.hpp). relaxed.gpu:
   /// never from an L1 that the previous kernel of another stream may have left stale.
   __device__ Turn load_turn(const Turn* turn) const {
     Turn t;
     asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(t.epoch), "=r"(t.slot), "=r"(t.previous_packs), "=r"(t.sweep)
+                 : "=r"(t.epoch), "=r"(t.slot), "=r"(t.left), "=r"(t.reserved)
                  : "l"(turn));
     return t;
   }
   __device__ void store_turn(Turn* turn, const Turn& t) const {
     asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(turn), "r"(t.epoch),
-                 "r"(t.slot), "r"(t.previous_packs), "r"(t.sweep)
+                 "r"(t.slot), "r"(t.left), "r"(t.reserved)
                  : "memory");
   }
 

@@ -9,7 +9,7 @@
 namespace onehop {
 
 /// Enqueues one all-reduce on `stream`, on the current device.
-cudaError_t launch_one_shot(const CommView&, const Operation&, const Geometry&, cudaStream_t stream);
+cudaError_t launch(const CommView&, const Operation&, const Geometry&, cudaStream_t stream);
 
 /// Loads every kernel on the current device.
 cudaError_t load_cuda_kernels();

@@ -1,15 +1,16 @@
 #include "kernels/host/host_kernels.hpp"
 
 #include "kernels/host/host_memory.hpp"
-#include "kernels/protocol/dispatch.hpp"
-#include "kernels/protocol/one_shot.hpp"
+#include "kernels/protocol/all_reduce.hpp"
 
 namespace onehop {
 
 void run_on_host(const CommView& comm, const Operation& operation) {
-  dispatch(operation.element, operation.reduction, [&]<class Type, class Operator>() {
-    HostMemory memory;
-    one_shot<Type, Operator, kMaxRanks>(memory, SingleThread{}, comm, operation);
+  with_method(operation.method, [&]<Method kMethod>() {
+    with_words(operation.element, [&]<class Words>() {
+      HostMemory memory;
+      all_reduce<kMethod, Untyped<Words>, kMaxHopRanks>(memory, SingleThread{}, comm, operation);
+    });
   });
 }
 

@@ -27,6 +27,11 @@ class HostMemory {
     return pack;
   }
 
+  Pack peek(const Pack* from) const { return receive(from); }
+
+  Pack recall(const Pack* shadow) const { return *shadow; }
+  void keep(Pack* shadow, const Pack& pack) const { *shadow = pack; }
+
   Turn load_turn(const Turn* turn) const { return *turn; }
   void store_turn(Turn* turn, const Turn& next) const { *turn = next; }
   uint32_t arrive(uint32_t* counter) const {

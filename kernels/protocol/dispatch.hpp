@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/operation.hpp"
+#include "kernels/protocol/annotate.hpp"
 #include "kernels/protocol/element.hpp"
 #include "kernels/protocol/float8.hpp"
 #include "kernels/protocol/reduction.hpp"
@@ -9,7 +10,7 @@
 namespace onehop {
 
 template <class Type, class Visitor>
-auto with_operator(Reduction reduction, Visitor&& visitor) {
+ONEHOP_HD auto with_operator(Reduction reduction, Visitor&& visitor) {
   switch (reduction) {
     case Reduction::kSum:
       return visitor.template operator()<Type, Sum>();
@@ -27,7 +28,7 @@ auto with_operator(Reduction reduction, Visitor&& visitor) {
 
 /// Signed integers: sums and products have the bits of the unsigned type's, so one instantiation serves both.
 template <class Signed, class Unsigned, class Visitor>
-auto with_signed_operator(Reduction reduction, Visitor&& visitor) {
+ONEHOP_HD auto with_signed_operator(Reduction reduction, Visitor&& visitor) {
   switch (reduction) {
     case Reduction::kSum:
       return visitor.template operator()<Unsigned, Sum>();
@@ -45,7 +46,7 @@ auto with_signed_operator(Reduction reduction, Visitor&& visitor) {
 
 /// Calls visitor.operator()<ElementType, Operator>() with the types of this operation.
 template <class Visitor>
-auto dispatch(Element element, Reduction reduction, Visitor&& visitor) {
+ONEHOP_HD auto dispatch(Element element, Reduction reduction, Visitor&& visitor) {
   switch (element) {
     case Element::kInt8:
       return with_signed_operator<Int8, Uint8>(reduction, visitor);

@@ -6,23 +6,28 @@
 #include <concepts>
 #include <cstdint>
 
-#include "kernels/protocol/inbox.hpp"
+#include "kernels/protocol/layout.hpp"
 #include "kernels/protocol/state.hpp"
 
 namespace onehop {
 
 /// Between two ranks only send() and receive() matter, and they promise little: no order at all between two
 /// packs, or between the two 8-byte halves of one. Each aligned 8-byte half is seen whole or not at all.
-/// Everything stored by a kernel into its own rank's memory (clear, store_turn) is done before the next
+/// Everything stored by a kernel into its own rank's memory (clear, keep, store_turn) is done before the next
 /// kernel of that rank begins.
 template <class M>
 concept Memory = requires(M memory, Pack* pack, const Pack* const_pack, Turn* turn, uint32_t* counter,
                           Control* control) {
-  {memory.send(pack, *const_pack)};   ///< into a peer's inbox
+  {memory.send(pack, *const_pack)};   ///< into a peer's inbox or the own outbox
   {memory.clear(pack, *const_pack)};  ///< into this rank's own inbox
   {
     memory.receive(const_pack)
-    } -> std::same_as<Pack>;  ///< from this rank's own inbox, never from a stale copy
+    } -> std::same_as<Pack>;  ///< from the own inbox or a peer's outbox, never from a stale copy
+  {
+    memory.peek(const_pack)
+    } -> std::same_as<Pack>;  ///< as receive(), of memory across a link; may lag, but never goes back
+  { memory.recall(const_pack) } -> std::same_as<Pack>;  ///< from a shadow: memory that this rank alone uses
+  {memory.keep(pack, *const_pack)};                     ///< into a shadow
   { memory.load_turn(turn) } -> std::same_as<Turn>;
   {memory.store_turn(turn, Turn{})};
   {

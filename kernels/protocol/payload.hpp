@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/protocol/annotate.hpp"
-#include "kernels/protocol/inbox.hpp"
+#include "kernels/protocol/layout.hpp"
 
 namespace onehop {
 
@@ -108,7 +108,8 @@ class Payload {
   ONEHOP_HD Payload(Byte* base, uint32_t count)
       : base_(base), count_(count), wide_(reinterpret_cast<uintptr_t>(base) % sizeof(Pack) == 0) {}
 
-  ONEHOP_HD static constexpr uint32_t packs(uint32_t count) { return (count + kLanes - 1) / kLanes; }
+  ONEHOP_HD static constexpr uint32_t packs_of(uint32_t count) { return (count + kLanes - 1) / kLanes; }
+  ONEHOP_HD uint32_t packs() const { return packs_of(count_); }
 
   ONEHOP_HD Pack load(uint32_t index) const {
     const uint32_t first = index * kLanes;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/protocol/annotate.hpp"
@@ -104,7 +105,41 @@ class PackReduction {
     return pack_of<Element::kBytes>(lanes);
   }
 
+  // The sum so far, unrounded, as packs: so it goes from island to island.
+  static constexpr uint32_t kWidePacks = kLanes * sizeof(typename Element::Accumulator) / sizeof(Pack);
+  ONEHOP_HD static constexpr uint32_t wide_packs() { return kWidePacks; }
+  ONEHOP_HD Pack wide(uint32_t w) const {
+    WideLanes lanes;
+    ONEHOP_UNROLL
+    for (uint32_t k = 0; k < kWidePacks; ++k)
+      if (k == w)  // never an index that is known at run time only: the sum would leave the registers
+        for (uint32_t i = 0; i < WideLanes::kCount; ++i)
+          lanes.lane[i] = bits_of(value_[k * WideLanes::kCount + i]);
+    return pack_of<sizeof(typename Element::Accumulator)>(lanes);
+  }
+  ONEHOP_HD void set_wide(uint32_t w, const Pack& pack) {
+    const WideLanes lanes = lanes_of<sizeof(typename Element::Accumulator)>(pack);
+    ONEHOP_UNROLL
+    for (uint32_t k = 0; k < kWidePacks; ++k)
+      if (k == w)
+        for (uint32_t i = 0; i < WideLanes::kCount; ++i)
+          value_[k * WideLanes::kCount + i] = value_of(lanes.lane[i]);
+  }
+
  private:
+  using WideLanes = Lanes<sizeof(typename Element::Accumulator)>;
+  using WideBits = typename BitsOf<sizeof(typename Element::Accumulator)>::Type;
+  ONEHOP_HD static WideBits bits_of(typename Element::Accumulator value) {
+    WideBits bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+  ONEHOP_HD static typename Element::Accumulator value_of(WideBits bits) {
+    typename Element::Accumulator value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+
   typename Element::Accumulator value_[kLanes] = {};
 };
 

@@ -5,16 +5,16 @@
 #include <cstdint>
 
 #include "kernels/protocol/annotate.hpp"
-#include "kernels/protocol/inbox.hpp"
+#include "kernels/protocol/layout.hpp"
 
 namespace onehop {
 
 /// Where the next operation stands. One 16-byte load reads all of it.
 struct alignas(16) Turn {
-  uint32_t epoch = 0;           ///< low 32 bits of the number of operations before this one, plus one
-  uint32_t slot = 0;            ///< epoch (without the wrap) modulo kSlots
-  uint32_t previous_packs = 0;  ///< packs per source that the previous operation left in the sentinel area
-  uint32_t sweep = 0;           ///< next pack of the flag area to be cleared in rotation
+  uint32_t epoch = 0;  ///< low 32 bits of the number of operations before this one, plus one
+  uint32_t slot = 0;   ///< epoch (without the wrap) modulo kInboxSlots
+  uint32_t left = 0;   ///< packs that the previous operation left in each region of the inbox, to be emptied
+  uint32_t reserved = 0;
 };
 static_assert(sizeof(Turn) == 16);
 

@@ -24,7 +24,7 @@ class Patience {
 
   /// True: leave, the communicator has failed. `missing`: a rank whose data has not arrived.
   template <class Memory>
-  ONEHOP_HD bool is_over(Memory& memory, const CommView& comm, uint32_t missing) {
+  ONEHOP_HD bool is_over(Memory& memory, const HopView& comm, uint32_t missing) {
     if (memory.stop(comm.control) != Stop::kNone) return true;
     if (comm.budget_ns == 0) return false;
     const uint64_t now = memory.now_ns();

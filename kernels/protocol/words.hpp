@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/protocol/annotate.hpp"
-#include "kernels/protocol/inbox.hpp"
+#include "kernels/protocol/layout.hpp"
 
 namespace onehop {
 
@@ -18,7 +18,7 @@ namespace onehop {
 template <uint32_t kOtherNanOfType>
 struct SentinelWordsOf {
   static constexpr WordKind kKind = WordKind::kSentinel;
-  static constexpr uint32_t kPacks = InboxLayout::expansion(kKind);
+  static constexpr uint32_t kPacks = Layout::expansion(kKind);
   static constexpr uint32_t kEmpty = 0xFFFFFFFFu;
   static constexpr uint32_t kOtherNan = kOtherNanOfType;
 
@@ -59,7 +59,7 @@ using SentinelWordsOfE4m3 = SentinelWordsOf<0xFFFFFF7Fu>;  ///< 0xFE is a number
 /// 8 bytes is seen whole or not at all.
 struct FlagWords {
   static constexpr WordKind kKind = WordKind::kFlag;
-  static constexpr uint32_t kPacks = InboxLayout::expansion(kKind);
+  static constexpr uint32_t kPacks = Layout::expansion(kKind);
 
   struct Line {
     Pack pack[kPacks];

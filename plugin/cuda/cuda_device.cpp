@@ -105,6 +105,17 @@ class CudaDevice final : public Device {
   }
   void release_pinned(void* memory) override { ignore(cudaFreeHost(memory)); }
 
+  Status register_host(void* memory, size_t bytes) override {
+    const cudaError_t error =
+        cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    if (error != cudaSuccess) return error_of("cudaHostRegister", error);
+    void* on_device = nullptr;
+    if (cudaHostGetDevicePointer(&on_device, memory, 0) == cudaSuccess && on_device == memory) return {};
+    unregister_host(memory);
+    return Error{"the GPU addresses host memory otherwise than the CPU"};
+  }
+  void unregister_host(void* memory) override { ignore(cudaHostUnregister(memory)); }
+
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     return status_of("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   }
@@ -190,11 +201,47 @@ class CudaDevice final : public Device {
     return {};
   }
 
+  Status begin_capture(Stream stream) override {
+    return status_of("cudaStreamBeginCapture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  }
+  Result<Graph> end_capture(Stream stream) override {
+    cudaGraph_t graph = nullptr;
+    cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (error != cudaSuccess) return error_of("cudaStreamEndCapture", error);
+    Graph executable = nullptr;
+    error = cudaGraphInstantiateWithFlags(&executable, graph, 0);
+    if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
+    ignore(cudaGraphDestroy(graph));
+    if (error != cudaSuccess) return error_of("cudaGraphInstantiate", error);
+    return executable;
+  }
+  Status launch(Graph graph, Stream stream) override {
+    return status_of("cudaGraphLaunch", cudaGraphLaunch(graph, stream));
+  }
+  void destroy_graph(Graph graph) override { ignore(cudaGraphExecDestroy(graph)); }
+  Result<Event> create_timer() override {
+    Event event = nullptr;
+    const cudaError_t error = cudaEventCreate(&event);
+    if (error != cudaSuccess) return error_of("cudaEventCreate", error);
+    return event;
+  }
+  Status record_timer(Event event, Stream stream) override {
+    return status_of("cudaEventRecordWithFlags",
+                     cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal));
+  }
+  Result<double> elapsed_us(Event from, Event to) override {
+    float ms = 0;
+    const cudaError_t error = cudaEventElapsedTime(&ms, from, to);
+    if (error != cudaSuccess) return error_of("cudaEventElapsedTime", error);
+    return ms * 1000.0;
+  }
+
   Status load_kernels() override { return status_of("loading the kernels", load_cuda_kernels()); }
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
     const auto packs = static_cast<uint32_t>(
         (operation.count * element_size(operation.element) + sizeof(Pack) - 1) / sizeof(Pack));
-    return status_of("launching a kernel", launch_one_shot(comm, operation, geometry_for(packs), stream));
+    const Geometry geometry = geometry_for(operation.method, packs, comm);
+    return status_of("launching a kernel", onehop::launch(comm, operation, geometry, stream));
   }
 
  private:

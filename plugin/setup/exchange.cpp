@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "plugin/globals.hpp"
 #include "plugin/log.hpp"
 
 namespace onehop {
@@ -47,7 +48,7 @@ bool usable(const nccl::Functions& functions, nccl::Comm handle) {
 
 nccl::Result finish_exchange(const nccl::Functions& functions, Members& members) {
   for (auto& m : members) {
-    if (m->declined) continue;
+    if (!m->pending) continue;
     if (!usable(functions, m->handle)) return nccl::kInternalError;
     const CurrentDevice scope(m->device, m->device_index);
     Watch watch(*m);
@@ -59,6 +60,16 @@ nccl::Result finish_exchange(const nccl::Functions& functions, Members& members)
     }
   }
   return nccl::kSuccess;
+}
+
+void meet_in_process(Members& members) {
+  Rendezvous& rendezvous = globals().rendezvous;
+  for (auto& m : members)
+    if (m->pending) rendezvous.arrive(m->id, 1);
+  for (auto& m : members)
+    if (m->pending)
+      rendezvous.wait(m->id, m->ranks_here, m->meetings++,
+                      [&] { return !globals().registry.announced(m->announcement); });
 }
 
 }  // namespace onehop

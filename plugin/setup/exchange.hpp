@@ -13,20 +13,24 @@ using Members = std::vector<std::unique_ptr<Member>>;
 /// Waits while a non-blocking communicator is at work; then whether NCCL says that it is usable.
 bool usable(const nccl::Functions&, nccl::Comm);
 
-/// Waits for the exchange that send() enqueued on every undecided member.
+/// Waits for the exchange that send() enqueued on every pending member.
 nccl::Result finish_exchange(const nccl::Functions&, Members&);
 
-/// Exchanges what `make_record(member)` returns, for every member that is not declined yet. Afterwards
+/// Waits on the host until the ranks of every pending member that live in this process have come here
+/// (rendezvous.hpp).
+void meet_in_process(Members&);
+
+/// Exchanges what `make_record(member)` returns, for every pending member. Afterwards
 /// member.all_records() holds them.
 template <class MakeRecord>
 nccl::Result exchange(const nccl::Functions& functions, Members& members, MakeRecord&& make_record) {
   // The records are made before the group is opened: making them may take CUDA calls that wait.
   nccl::Result result = nccl::kSuccess;
   for (auto& m : members)
-    if (!m->declined) m->put(make_record(*m));
+    if (m->pending) m->put(make_record(*m));
   if (functions.GroupStart() != nccl::kSuccess) return nccl::kInternalError;
   for (auto& m : members) {
-    if (m->declined) continue;
+    if (!m->pending) continue;
     const nccl::Result sent = m->send(functions);
     if (sent != nccl::kSuccess && sent != nccl::kInProgress) result = sent;
   }

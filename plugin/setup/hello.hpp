@@ -45,8 +45,12 @@ struct Hello {
   int32_t pid = 0;
   uint32_t launches_block = 0;  ///< CUDA_LAUNCH_BLOCKING=1
   std::array<char, 96> veto_text{};
-  uint32_t takes_fp8 = 0;  ///< NCCL reduces fp8 on this rank
-  std::array<unsigned char, 44> reserved{};
+  uint32_t takes_fp8 = 0;      ///< NCCL reduces fp8 on this rank
+  uint32_t avoids_peers = 0;   ///< NCCL is told to keep away from peer access on this rank
+  uint32_t failed_probes = 0;  ///< kinds of staging that a probe found broken before, a bit each
+  std::array<unsigned char, 4> padding{};
+  uint64_t nonce = 0;  ///< random: all ranks' together tell this communicator from every other
+  std::array<unsigned char, 24> reserved{};
 };
 static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
 

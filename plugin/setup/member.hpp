@@ -10,8 +10,10 @@
 #include <type_traits>
 
 #include "plugin/device_scope.hpp"
+#include "plugin/measure/timings.hpp"
 #include "plugin/nccl_abi.hpp"
 #include "plugin/order.hpp"
+#include "plugin/plan.hpp"
 #include "plugin/staging/staging.hpp"
 
 namespace onehop {
@@ -47,7 +49,9 @@ class Member {
 
   /// Only with a text that every rank comes to in the same way.
   void decline(std::optional<std::string> why) {
-    if (why && !declined) declined = std::move(why);
+    if (!why || declined) return;
+    declined = std::move(why);
+    pending = false;
   }
 
   Device& device;
@@ -56,8 +60,21 @@ class Member {
   int rank = -1, ranks = 0, device_index = -1;
   Stream stream = nullptr;
   std::optional<std::string> declined;
-  bool takes_fp8 = false;     ///< on every rank
-  bool first_of_node = true;  ///< the one rank of its node that logs the verdict
+  bool takes_fp8 = false;  ///< on every rank
+  bool has_other_processes = false;
+  bool shares_gpu = false;     ///< two of the ranks run on one GPU
+  uint64_t id = 0;             ///< of the communicator, the same on all ranks
+  uint32_t ranks_here = 0;     ///< that live in this process
+  uint32_t meetings = 0;       ///< of those, so far
+  uint32_t failed_probes = 0;  ///< kinds of staging that failed for one of the ranks before, a bit each
+  bool avoids_peers = false;   ///< NCCL is told to keep away from peer access, on some rank
+  bool first_of_node = true;   ///< the one rank of its node that logs the verdict
+  bool pending = true;         ///< takes part in the next exchange
+  StagingKind kind = StagingKind::kPeer;    ///< that is tried, or was found to work
+  Plan plan;                                ///< with that kind
+  Timings timings;                          ///< empty: not measured
+  std::optional<std::string> not_measured;  ///< although it was tried
+  std::string refused;                      ///< kinds of staging that did not work, and why
   std::unique_ptr<Staging> staging;
   std::unique_ptr<Order> order;
 

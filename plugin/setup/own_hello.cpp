@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "onehop/onehop.h"
@@ -50,6 +51,7 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
   hello.process = g.process;
   hello.settings = settings_hash(g.settings);
   hello.pid = static_cast<int32_t>(getpid());
+  hello.nonce = random_identity();
   hello.launches_block = is_set("CUDA_LAUNCH_BLOCKING") ? 1 : 0;
   put_text(hello.version, ONEHOP_VERSION);
 
@@ -63,11 +65,14 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
     vetoes.add(Veto::kNcclVersion,
                fmt::format("NCCL version {} is not known to onehop " ONEHOP_VERSION, version));
 
-  const Plan plan = make_plan(g.settings, hello.ranks);
-  if (plan.max_bytes == 0) vetoes.add(Veto::kBadSetting, "ONEHOP_MAX_BYTES=0");
-  const uint64_t staging = InboxLayout{hello.ranks, capacity_for(plan)}.bytes(),
-                 in_use = g.staging_bytes.load();
-  if (in_use + staging > kProcessStagingBudget)
+  hello.avoids_peers = nccl_avoids_peers() ? 1 : 0;
+  hello.failed_probes = g.failed_probes.load();
+  const uint64_t in_use = g.staging_bytes.load();
+  uint64_t most = 0;
+  for (const StagingKind kind : kStagingKinds)
+    if (const Result<Plan> plan = make_plan(g.settings, kind, hello.ranks))
+      most = std::max<uint64_t>(most, Staging::bytes_for(plan->layout));
+  if (in_use + most > kProcessStagingBudget)
     vetoes.add(
         Veto::kResources,
         fmt::format(

@@ -1,4 +1,4 @@
-// The record of the second and third exchange of set-up: how far a rank got, and where its inbox is.
+// The record of the second and third exchange of set-up: how far a rank got, and where its staging memory is.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string get_text(const std::array<char, N>& field) {
 struct Progress {
   uint32_t ok = 0;
   std::array<char, 132> why{};  ///< if not ok
-  InboxAddress address;
+  StagingAddress address;
   std::array<unsigned char, 32> reserved{};
 
   static Progress of(const Status& status) {

@@ -5,10 +5,14 @@
 
 #include "plugin/communicator.hpp"
 #include "plugin/globals.hpp"
+#include "plugin/hash.hpp"
 #include "plugin/log.hpp"
+#include "plugin/measure/choose.hpp"
 #include "plugin/nccl_switches.hpp"
 #include "plugin/setup/exchange.hpp"
+#include "plugin/setup/measure.hpp"
 #include "plugin/setup/own_hello.hpp"
+#include "plugin/setup/probe.hpp"
 #include "plugin/setup/progress.hpp"
 
 namespace onehop {
@@ -33,23 +37,41 @@ class SetUp {
     }
     nccl::Result result = open();
     if (result == nccl::kSuccess) result = hello();
-    if (result == nccl::kSuccess) result = allocate();
-    if (result == nccl::kSuccess) result = map();
+    for (const StagingKind kind : kStagingKinds)
+      if (result == nccl::kSuccess) result = stage(kind);
+    if (result == nccl::kSuccess) result = measure();
     for (auto& m : members_) {
+      if (m->staging == nullptr) m->decline(m->refused);
       if (result == nccl::kSuccess && !enter(*m)) result = nccl::kInternalError;
       globals().registry.withdraw(m->announcement);
       // Peers that got further may have the address of the memory, and write there.
       if (result != nccl::kSuccess) (void)m->staging.release();
     }
+    struct Last {
+      uint64_t id;
+      uint32_t all, phase;
+    };
+    std::vector<Last> last;
+    for (auto& m : members_)
+      if (m->id != 0) last.push_back({m->id, m->ranks_here, m->meetings});
     members_.clear();  // under the relaxed mode: this may free memory
+    // Who leaves starts kernels that wait for its peers; all of this process must be done with freeing by
+    // then.
+    Rendezvous& rendezvous = globals().rendezvous;
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    for (const Last& l : last) rendezvous.arrive(l.id, 1);
+    for (const Last& l : last)
+      if (result == nccl::kSuccess)
+        rendezvous.wait(l.id, l.all, l.phase, [&] { return Clock::now() > deadline; });
+    for (const Last& l : last) rendezvous.leave(l.id, 1, l.all);
     return result;
   }
 
  private:
   template <class Function>
-  void for_undecided(Function&& function) {
+  void for_pending(Function&& function) {
     for (auto& m : members_)
-      if (!m->declined) function(*m);
+      if (m->pending) function(*m);
   }
 
   /// One exchange of all members. An error too if another thread has ended one of them meanwhile
@@ -68,11 +90,12 @@ class SetUp {
     nccl::Result result = nccl::kSuccess;
     for (auto& m : members_) {
       m->first_of_node = m->rank == 0;
+      // Nothing here but the number of ranks may decide: settings and versions are not known to be equal yet.
       if (m->ranks < 2) m->decline("it has one rank");
       if (m->ranks > static_cast<int>(kMaxRanks))
         m->decline(fmt::format("it has {} ranks, and onehop serves 2 to {}", m->ranks, kMaxRanks));
     }
-    for_undecided([&](Member& m) {
+    for_pending([&](Member& m) {
       const Status opened = m.open();
       if (opened) return;
       log::error("rank {} cannot set up onehop: {}", m.rank, opened.reason());
@@ -84,52 +107,110 @@ class SetUp {
   nccl::Result hello() {
     const nccl::Result result = exchange_all([this](Member& m) { return own_hello(nccl_, m); });
     if (result != nccl::kSuccess) return result;
-    for_undecided([](Member& m) {
+    for_pending([](Member& m) {
       const auto table = m.all_records<Hello>();
       const auto me = table.begin() + m.rank;
       m.first_of_node = std::none_of(table.begin(), me, [&](const Hello& h) { return h.host == me->host; });
+      Hash id;
+      for (const Hello& h : table) id.add(std::to_string(h.nonce));
+      m.id = id.value();
+      m.ranks_here = static_cast<uint32_t>(std::count_if(
+          table.begin(), table.end(), [](const Hello& h) { return h.process == globals().process; }));
+      for (size_t r = 0; r < table.size(); ++r)
+        for (size_t other = 0; other < r; ++other) m.shares_gpu |= table[other].gpu == table[r].gpu;
+      m.has_other_processes = std::any_of(table.begin(), table.end(),
+                                          [](const Hello& h) { return h.process != globals().process; });
+      m.avoids_peers =
+          std::any_of(table.begin(), table.end(), [](const Hello& h) { return h.avoids_peers != 0; });
+      for (const Hello& h : table) m.failed_probes |= h.failed_probes;
       m.takes_fp8 = std::all_of(table.begin(), table.end(), [](const Hello& h) { return h.takes_fp8 != 0; });
       m.decline(verdict_of(table));
     });
     return result;
   }
 
+  /// Tries one kind of staging for every communicator that has none yet and may use it.
+  nccl::Result stage(StagingKind kind) {
+    for (auto& m : members_) {
+      m->pending = false;
+      if (m->declined || m->staging != nullptr) continue;
+      m->kind = kind;
+      const std::optional<std::string> why = why_not(*m, kind, globals().settings.staging);
+      Result<Plan> plan = make_plan(globals().settings, kind, static_cast<uint32_t>(m->ranks));
+      if (why || !plan) {
+        refuse(*m, why ? *why : plan.reason());
+        continue;
+      }
+      m->plan = *plan;
+      m->plan.takes_fp8 = m->takes_fp8;
+      m->pending = true;
+    }
+    nccl::Result result = allocate();
+    if (result == nccl::kSuccess) result = map();
+    if (result == nccl::kSuccess) result = probe();
+    return result;
+  }
+
+  /// From the settings and the table alone, so the same on all ranks.
+  static std::optional<std::string> why_not(const Member& m, StagingKind kind, StagingChoice choice) {
+    if (m.failed_probes >> static_cast<uint32_t>(kind) & 1)
+      return "an earlier communicator of one of these processes found a link that failed";
+    if (kind == StagingKind::kPeer) {
+      if (choice == StagingChoice::kHost) return "not asked for (ONEHOP_STAGING=host)";
+      if (m.avoids_peers) return "NCCL is told to avoid peer access (NCCL_P2P_DISABLE or NCCL_P2P_LEVEL)";
+    } else if (choice == StagingChoice::kP2p) {
+      return "not asked for (ONEHOP_STAGING=p2p)";
+    }
+    return std::nullopt;
+  }
+
+  /// The kind of staging that was tried does not work for this communicator, which every rank sees alike.
+  void refuse(Member& m, const std::string& why) {
+    m.pending = false;
+    if (!m.refused.empty()) m.refused += "; ";
+    m.refused += fmt::format("staging in {}: {}", name_of(m.kind), why);
+    if (m.staging == nullptr) return;
+    const CurrentDevice scope(device_, m.device_index);
+    m.staging.reset();
+  }
+
   nccl::Result allocate() {
     const nccl::Result result = exchange_all([this](Member& m) {
       const CurrentDevice scope(device_, m.device_index);
-      InboxAddress address;
+      StagingAddress address;
       Progress progress = Progress::of(allocate(m, address));
       progress.address = address;
       return progress;
     });
     if (result != nccl::kSuccess) return result;
-    for_undecided(
-        [](Member& m) { m.decline(first_failure(m.all_records<Progress>(), "has no staging memory")); });
+    check("has no staging memory");
     return result;
   }
 
   /// Everything that may fail on this rank alone, besides map().
-  Status allocate(Member& m, InboxAddress& address) {
+  Status allocate(Member& m, StagingAddress& address) {
     const Settings& settings = globals().settings;
-    const auto ranks = static_cast<uint32_t>(m.ranks);
-    const InboxLayout layout{ranks, capacity_for(make_plan(settings, ranks))};
-    m.staging = std::make_unique<Staging>(device_, static_cast<uint32_t>(m.rank), layout,
+    m.staging = std::make_unique<Staging>(device_, static_cast<uint32_t>(m.rank), m.kind, m.plan.layout,
                                           settings.timeout_s * 1'000'000'000);
-    m.order = std::make_unique<Order>();
-    Status status = device_.load_kernels();
-    if (status) status = m.order->open(device_, nccl_mixes_graphs());
+    m.staging->view().islands = m.plan.islands;
+    Status status;
+    if (m.order == nullptr) {
+      auto order = std::make_unique<Order>();
+      status = device_.load_kernels();
+      if (status) status = order->open(device_, nccl_mixes_graphs());
+      // Else the next kind of staging would find it, and go without kernels.
+      if (status) m.order = std::move(order);
+    }
     if (status) status = m.staging->allocate(m.stream);
     if (!status) return status;
-    const auto table = m.all_records<Hello>();
-    const bool shared = std::any_of(table.begin(), table.end(),
-                                    [](const Hello& h) { return h.process != globals().process; });
-    const Result<InboxAddress> made = m.staging->address(globals().process, m.device_index, shared);
+    const Result<StagingAddress> made =
+        m.staging->address(globals().process, m.device_index, m.has_other_processes);
     if (!made) return made.error();
     address = *made;
     return {};
   }
 
-  /// The addresses were exchanged after the inboxes were filled, in the order of each private stream: whoever
+  /// The addresses were exchanged after the memory was filled, in the order of each private stream: whoever
   /// has an address may write there. The exchange in this step tells every rank that all have mapped what
   /// they need.
   nccl::Result map() {
@@ -138,16 +219,85 @@ class SetUp {
       const auto table = m.all_records<Progress>();
       Status mapped;
       for (int peer = 0; peer < m.ranks && mapped; ++peer)
-        if (peer != m.rank)
+        if (m.plan.needs(static_cast<uint32_t>(m.rank), static_cast<uint32_t>(peer)))
           mapped = m.staging->map(static_cast<uint32_t>(peer), table[static_cast<size_t>(peer)].address,
                                   globals().process, m.device_index);
       return Progress::of(mapped);
     });
     if (result != nccl::kSuccess) return result;
-    for_undecided([](Member& m) {
-      m.decline(first_failure(m.all_records<Progress>(), "cannot reach the staging memory of a peer"));
+    check("cannot reach the staging memory of a peer");
+    for_pending([](Member& m) { m.staging->close_name(); });
+    return result;
+  }
+
+  /// All that belongs to a communicator is enqueued before anything is waited for: several of its ranks may
+  /// live in this process.
+  nccl::Result probe() {
+    std::vector<std::unique_ptr<Probe>> probes;
+    std::vector<Status> outcomes;
+    for_pending([&](Member& m) {
+      const CurrentDevice scope(device_, m.device_index);
+      probes.push_back(std::make_unique<Probe>(device_, *m.staging, m.plan));
+      outcomes.push_back(probes.back()->start(m.stream));
+    });
+    nccl::Result result = finish_exchange(nccl_, members_);
+    if (result != nccl::kSuccess) return result;
+    size_t i = 0;
+    for_pending([&](Member&) {
+      if (outcomes[i]) outcomes[i] = probes[i]->verdict();
+      ++i;
+    });
+    i = 0;
+    result = exchange_all([&](Member&) { return Progress::of(outcomes[i++]); });
+    if (result != nccl::kSuccess) return result;
+    for_pending([&](Member& m) {
+      const auto why = first_failure(m.all_records<Progress>(), "has a link that failed");
+      if (!why) return;
+      // Words may still be under way to this memory, for ever: it is never used for anything else.
+      globals().staging_bytes += m.staging->bytes();
+      (void)m.staging.release();
+      globals().failed_probes |= 1u << static_cast<uint32_t>(m.kind);
+      refuse(m, *why);
     });
     return result;
+  }
+
+  nccl::Result measure() {
+    const Settings& settings = globals().settings;
+    const bool wanted = settings.measure != MeasureChoice::kOff && settings.algo == Algo::kAuto;
+    for (auto& m : members_) {
+      m->pending = wanted && m->staging != nullptr && !m->declined;
+      if (!m->pending) continue;
+      // NCCL's kernels and onehop's, of several ranks, may not all fit on one GPU; and what is measured there
+      // says nothing about links.
+      if (m->shares_gpu) m->not_measured = "ranks share a GPU";
+      if (!device_.has_times()) m->not_measured = "this is the CPU stand-in";
+      m->pending = !m->not_measured;
+    }
+    if (!wanted) return nccl::kSuccess;
+    std::vector<Member*> measured;
+    for_pending([&](Member& m) { measured.push_back(&m); });
+    const nccl::Result result = onehop::measure(nccl_, device_, members_);
+    for (Member* m : measured) {
+      const CurrentDevice scope(device_, m->device_index);
+      if (m->not_measured) {
+        // Kernels may have left in the middle: words can still be under way to this memory.
+        globals().staging_bytes += m->staging->bytes();
+        (void)m->staging.release();
+        m->decline("it could not be measured: " + *m->not_measured);
+      } else if (m->plan.is_empty()) {
+        m->staging.reset();
+        m->decline("NCCL is as fast at every size that was measured");
+      }
+    }
+    return result;
+  }
+
+  /// After an exchange of Progress: whoever did not get through makes this kind of staging unusable.
+  void check(const char* what) {
+    for_pending([&](Member& m) {
+      if (const auto why = first_failure(m.all_records<Progress>(), what)) refuse(m, *why);
+    });
   }
 
   /// False if another thread has ended the communicator.
@@ -159,22 +309,20 @@ class SetUp {
       auto off = std::make_unique<Communicator>(*m.declined);
       return g.registry.insert_announced(m.announcement, off);
     }
-    Plan plan = make_plan(g.settings, static_cast<uint32_t>(m.ranks));
-    plan.takes_fp8 = m.takes_fp8;
     if (m.first_of_node) {
+      std::string what = m.timings.sizes.empty() ? describe(m.plan) : describe(m.plan, m.timings);
+      if (m.not_measured) what += fmt::format(" (not measured: {})", *m.not_measured);
       log::info(
-          "ON for a communicator of {} ranks: one-shot push for calls of up to {} bytes{}, all types{} and "
-          "built-in "
-          "operators; staging in device memory, {:.1f} MiB per rank; set up in {:.1f} ms",
-          m.ranks, plan.max_bytes,
-          plan.max_bytes < g.settings.max_bytes
-              ? " (ONEHOP_MAX_BYTES asks for more than the staging memory holds)"
-              : "",
-          plan.takes_fp8 ? "" : " but fp8", static_cast<double>(m.staging->bytes()) / (1 << 20),
+          "ON for a communicator of {} ranks: {}; all types{} and built-in operators; staging in {}, {:.1f} "
+          "MiB per "
+          "rank{}{}; set up in {:.1f} ms",
+          m.ranks, what, m.plan.takes_fp8 ? "" : " but fp8", name_of(m.kind),
+          static_cast<double>(m.staging->bytes()) / (1 << 20), m.refused.empty() ? "" : ", because not ",
+          m.refused.empty() ? "" : m.refused,
           std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
     }
     ++g.communicators_on;
-    auto on = std::make_unique<Communicator>(device_, m.device_index, plan, std::move(m.staging),
+    auto on = std::make_unique<Communicator>(device_, m.device_index, m.plan, std::move(m.staging),
                                              std::move(m.order));
     if (g.registry.insert_announced(m.announcement, on)) return true;
     (void)on.release();  // as after any abort: peers may write to its memory

@@ -1,5 +1,5 @@
-// The memory of one rank of a communicator: its inbox, which the peers write, its mappings of their inboxes,
-// and what it alone uses.
+// The memory of one rank of a communicator: its staging memory, which its peers write (inbox) or read
+// (outbox), its mappings of theirs, and what it alone uses.
 #pragma once
 
 #include <memory>
@@ -7,45 +7,67 @@
 
 #include "kernels/operation.hpp"
 #include "plugin/device.hpp"
+#include "plugin/staging/memory.hpp"
 
 namespace onehop {
 
-/// What a peer must know to reach an inbox.
-struct InboxAddress {
+/// What a peer must know to reach the staging memory of a rank.
+struct StagingAddress {
   uint64_t process = 0;  ///< identity of the owner's process (plugin/globals.hpp)
   uint64_t pointer = 0;  ///< valid in the owner's process
   int32_t device = 0;    ///< device index in the owner's process
   MemoryHandle handle;   ///< for other processes
 };
 
-/// Owns everything; frees it at the end. Peers must not write to the inbox any more by then: that is so once
-/// the last kernel of this rank has returned (kernels/protocol/README.md), but not after an abort.
+/// Owns everything; frees it at the end. Peers must not write into this rank's inbox any more by then: that
+/// is so once the last kernel of this rank has returned (kernels/protocol/README.md), but not after an abort.
 class Staging {
  public:
   /// `device` is current in every call, also in the destructor's.
-  Staging(Device& device, uint32_t rank, InboxLayout layout, uint64_t budget_ns);
+  Staging(Device& device, uint32_t rank, StagingKind, const Layout&, uint64_t budget_ns);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
   /// Allocates this rank's memory and fills it, in the order of `stream`.
   Status allocate(Stream stream);
-  /// Where the peers find the inbox. `shared`: some peer is in another process.
-  Result<InboxAddress> address(uint64_t process, int device_index, bool shared);
-  /// Maps the inbox of rank `peer`.
-  Status map(uint32_t peer, const InboxAddress&, uint64_t process, int device_index);
+  /// Where the peers find it. `shared`: some peer is in another process.
+  Result<StagingAddress> address(uint64_t process, int device_index, bool shared);
+  /// Maps the memory of rank `peer`.
+  Status map(uint32_t peer, const StagingAddress&, uint64_t process, int device_index);
+  /// All peers have mapped what they need.
+  void close_name() { memory_->close_name(); }
 
+  /// Packs of payload that a pair_view() carries.
+  static constexpr uint32_t kPairPacks = 32;
+  /// A communicator of this rank and `peer` alone, in memory of its own beside the real one's: for the probe,
+  /// once per round. Its state is set in the order of `stream`.
+  Result<CommView> pair_view(uint32_t peer, uint32_t round, Stream stream);
+
+  StagingKind kind() const { return kind_; }
   const CommView& view() const { return view_; }
   CommView& view() { return view_; }
-  /// Of device memory: the inbox, and behind it the state.
-  uint64_t bytes() const { return view_.layout.bytes() + sizeof(State); }
+  /// All memory of this rank.
+  uint64_t bytes() const { return bytes_for(view_.layout); }
+  static uint64_t bytes_for(const Layout& layout) { return shared_bytes(layout) + private_bytes(layout); }
 
  private:
+  // What peers reach: staging memory, and behind it that of the probe's pairs. What this rank alone uses: the
+  // state and the shadows, and behind them those of the pairs.
+  static Layout pair_layout(const Layout& layout);
+  static uint64_t own_bytes(const Layout& layout) { return sizeof(State) + layout.shadow_bytes(); }
+  static uint64_t shared_bytes(const Layout& layout);
+  static uint64_t private_bytes(const Layout& layout);
+  /// Sets the state and the shadows of a view that begin at `at` of the private memory.
+  Status prepare(CommView& view, uint64_t at, Stream stream);
+
   Device& device_;
+  const StagingKind kind_;
   CommView view_;
-  void* inbox_ = nullptr;
-  void* pinned_ = nullptr;
-  std::vector<void*> imported_;
+  std::shared_ptr<StagingMemory> memory_;
+  std::vector<std::shared_ptr<StagingMemory>> peers_;
+  unsigned char* private_ = nullptr;  ///< behind the staging memory; with that in host memory, by itself
+  void* pinned_ = nullptr;            ///< control and first state
 };
 
 }  // namespace onehop

@@ -8,6 +8,7 @@
 #include <nccl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -104,6 +105,8 @@ class NcclNode {
       MUST(cudaStreamSynchronize(streams[r]));
     }
   }
+
+  bool shares_devices() const { return std::count(devices.begin(), devices.end(), devices[0]) > 1; }
 
   std::vector<ncclComm_t> comms;
   std::vector<cudaStream_t> streams;

@@ -11,7 +11,7 @@ TEST(Groups, LaunchAtTheOutermostEnd) {
 }
 
 TEST(Groups, MixTakenAndPassedCallsAndMessages) {
-  run_counted({.scenario = "mixed_groups", .ranks = 3});
+  run_counted({.scenario = "mixed_groups", .ranks = 3, .environment = {{"ONEHOP_MAX_BYTES", "64K"}}});
 }
 
 // Protects: collectives before messages. The other way round this hangs.

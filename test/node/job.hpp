@@ -24,6 +24,13 @@ struct Job {
   Load load = Load::kNetPlugin;
   std::map<int, Load> load_of = {};
   int deadline_s = 60;
+  int code = 0;                     ///< that every process ends with; 128 + signal
+  std::map<int, int> code_of = {};  ///< of single ranks, if it is another
+
+  int code_for(size_t rank) const {
+    const auto of_rank = code_of.find(static_cast<int>(rank));
+    return of_rank != code_of.end() ? of_rank->second : code;
+  }
 };
 
 /// What one process left behind.
@@ -51,7 +58,8 @@ struct Outcome {
   std::vector<std::string> log(const std::string& part) const;
 };
 
-/// Runs a job and expects that every process ends with 0 before the deadline; those that do not are killed.
+/// Runs a job and expects that every process ends with its code before the deadline; those that do not are
+/// killed.
 Outcome run(const Job&);
 
 /// run(), and the statistics say exactly what the scenario expects. Where a communicator is to be declined,

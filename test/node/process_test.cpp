@@ -11,21 +11,21 @@ namespace {
 // Protects: both ways in, and both at once: a function must not be redirected twice.
 TEST(Loading, ByPreload) {
   for (const Load load : {Load::kPreload, Load::kBoth}) {
-    const Outcome outcome = run_counted({.scenario = "plain", .argument = "65536", .load = load});
+    const Outcome outcome = run_counted({.scenario = "plain", .argument = "524288", .load = load});
     EXPECT_EQ(outcome.log("ON for").size(), 1u);
   }
 }
 
 TEST(Loading, OneWayOnOneRankAndTheOtherOnTheNext) {
   const Outcome outcome =
-      run_counted({.scenario = "plain", .argument = "65536", .load_of = {{1, Load::kPreload}}});
+      run_counted({.scenario = "plain", .argument = "524288", .load_of = {{1, Load::kPreload}}});
   EXPECT_EQ(outcome.log("ON for").size(), 1u);
 }
 
 TEST(Loading, ByTheOtherPluginVariables) {
   for (const char* variable : {"NCCL_ENV_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"})
     run_counted(
-        {.scenario = "plain", .argument = "65536", .environment = {{variable, PLUGIN}}, .load = Load::kNot});
+        {.scenario = "plain", .argument = "524288", .environment = {{variable, PLUGIN}}, .load = Load::kNot});
 }
 
 // Protects: with onehop on some ranks only nobody waits for ever and no sum is silently wrong. (The stand-in

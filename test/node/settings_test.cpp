@@ -45,8 +45,8 @@ TEST(Settings, OfferNothingWhereTheyDiffer) {
 TEST(Settings, DoNotDifferWhereTheyMeanTheSame) {
   const Outcome outcome = run_counted(
       {.scenario = "plain",
-       .argument = "65536",
-       .of = {{1, {{"ONEHOP_MAX_BYTES", "65536"}, {"ONEHOP_LOG", "warn"}, {"ONEHOP_STATS", "1"}}}}});
+       .argument = "524288",
+       .of = {{1, {{"ONEHOP_MAX_BYTES", "524288"}, {"ONEHOP_LOG", "warn"}, {"ONEHOP_STATS", "1"}}}}});
   EXPECT_EQ(outcome.log("ON for a communicator of 2 ranks").size(), 1u);
 }
 
@@ -57,7 +57,7 @@ TEST(Settings, DisabledOnOneRankMakesAllDecline) {
 
 TEST(Settings, AnUnknownVariableIsAWarningWithTheNearestName) {
   const Outcome outcome =
-      run_counted({.scenario = "plain", .argument = "65536", .environment = {{"ONEHOP_ALGOO", "oneshot"}}});
+      run_counted({.scenario = "plain", .argument = "524288", .environment = {{"ONEHOP_ALGOO", "oneshot"}}});
   for (const Process& process : outcome.processes) {
     const std::vector<std::string> warnings = process.log("warning: ");
     ASSERT_EQ(warnings.size(), 1u) << process.errors;
@@ -70,7 +70,8 @@ TEST(Settings, AnUnknownVariableIsAWarningWithTheNearestName) {
 TEST(Settings, MaxBytesIsTheLargestCallThatIsTaken) {
   run_counted({.scenario = "plain", .argument = "1024", .environment = {{"ONEHOP_MAX_BYTES", "1K"}}});
   run_counted({.scenario = "plain", .argument = "1023", .environment = {{"ONEHOP_MAX_BYTES", "1023"}}});
-  run_counted({.scenario = "plain", .argument = "262144", .environment = {{"ONEHOP_MAX_BYTES", "1M"}}});
+  run_counted({.scenario = "plain", .argument = "524288"});
+  run_counted({.scenario = "plain", .argument = "1048576", .environment = {{"ONEHOP_MAX_BYTES", "1M"}}});
   run_declined({.environment = {{"ONEHOP_MAX_BYTES", "0"}}}, "ONEHOP_MAX_BYTES=0");
 }
 
@@ -78,7 +79,7 @@ TEST(Log, OffIsSilent) {
   for (const char* algo : {"auto", "1-stage"}) {
     const Outcome outcome =
         run({.scenario = "plain",
-             .argument = "65536",
+             .argument = "524288",
              .environment = {{"ONEHOP_LOG", "off"}, {"ONEHOP_STATS", "1"}, {"ONEHOP_ALGO", algo}}});
     for (const Process& process : outcome.processes) EXPECT_EQ(process.errors, "");
   }
@@ -87,7 +88,7 @@ TEST(Log, OffIsSilent) {
 TEST(Log, GoesToAFilePerProcess) {
   const Outcome outcome =
       run_counted({.scenario = "plain",
-                   .argument = "65536",
+                   .argument = "524288",
                    .environment = {{"ONEHOP_LOG_FILE", "log.%p"}, {"ONEHOP_STATS", "1"}}});
   size_t files = 0, on = 0;
   for (const auto& [name, text] : outcome.files) {
@@ -96,7 +97,7 @@ TEST(Log, GoesToAFilePerProcess) {
     EXPECT_NE(text.find("onehop " ONEHOP_VERSION " " + name.substr(4) + ": "), std::string::npos)
         << name << ": " << text;
     on += text.find("ON for") != std::string::npos;
-    EXPECT_NE(text.find("8 ncclAllReduce calls taken"), std::string::npos) << text;
+    EXPECT_NE(text.find("9 ncclAllReduce calls taken, 1 passed"), std::string::npos) << text;
   }
   EXPECT_EQ(files, 2u);
   EXPECT_EQ(on, 1u);
@@ -104,26 +105,29 @@ TEST(Log, GoesToAFilePerProcess) {
 }
 
 struct Switch {
-  const char *name, *value, *reason;  ///< no reason: stays on
+  const char *name, *value;
+  const char* reason = nullptr;  ///< to stay off, if it is one
+  const char* staging = "device memory";
 };
 
 class NcclSwitches : public testing::TestWithParam<Switch> {};
-INSTANTIATE_TEST_SUITE_P(
-    All, NcclSwitches,
-    testing::Values(Switch{"NCCL_ALGO", "allreduce:tree", "NCCL_ALGO=allreduce:tree pins"},
-                    Switch{"NCCL_ALGO", "^NVLS", nullptr}, Switch{"NCCL_ALGO", "bcast:ring", nullptr},
-                    Switch{"NCCL_PROTO", "LL", "NCCL_PROTO=LL pins"},
-                    Switch{"NCCL_P2P_DISABLE", "1", "NCCL_P2P_DISABLE=1"},
-                    Switch{"NCCL_P2P_LEVEL", "LOC", "NCCL_P2P_LEVEL=LOC"},
-                    Switch{"NCCL_P2P_DISABLE", "0", nullptr}));
+INSTANTIATE_TEST_SUITE_P(All, NcclSwitches,
+                         testing::Values(Switch{"NCCL_ALGO", "allreduce:tree",
+                                                "NCCL_ALGO=allreduce:tree pins"},
+                                         Switch{"NCCL_ALGO", "^NVLS"}, Switch{"NCCL_ALGO", "bcast:ring"},
+                                         Switch{"NCCL_PROTO", "LL", "NCCL_PROTO=LL pins"},
+                                         Switch{"NCCL_P2P_DISABLE", "1", nullptr, "host memory"},
+                                         Switch{"NCCL_P2P_LEVEL", "LOC", nullptr, "host memory"},
+                                         Switch{"NCCL_P2P_LEVEL", "SYS"}, Switch{"NCCL_P2P_DISABLE", "0"}));
 
-// Protects: a user who pinned NCCL's algorithm gets it, wherever the pin is written.
+// Protects: a user who pinned NCCL's algorithm, or keeps it from peer access, gets that, wherever it is
+// written.
 TEST_P(NcclSwitches, AreFollowedFromTheEnvironmentAndFromTheConfigurationFile) {
-  const auto [name, value, reason] = GetParam();
+  const auto [name, value, reason, staging] = GetParam();
   const std::string line = std::string(name) + "=" + value + "\n";
-  const Job by_variable = {.scenario = "plain", .argument = "65536", .environment = {{name, value}}},
+  const Job by_variable = {.scenario = "plain", .argument = "524288", .environment = {{name, value}}},
             by_file = {.scenario = "plain",
-                       .argument = "65536",
+                       .argument = "524288",
                        .environment = {{"NCCL_CONF_FILE", "nccl.conf"}},
                        .files = {{"nccl.conf", line}}};
   for (const Job& job : {by_variable, by_file}) {
@@ -132,7 +136,7 @@ TEST_P(NcclSwitches, AreFollowedFromTheEnvironmentAndFromTheConfigurationFile) {
                                      : Job{.environment = job.environment, .files = job.files},
                    reason);
     else
-      EXPECT_EQ(run_counted(job).log("ON for").size(), 1u);
+      EXPECT_EQ(run_counted(job).log(std::string("staging in ") + staging + ",").size(), 1u);
   }
 }
 

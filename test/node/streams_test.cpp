@@ -28,7 +28,7 @@ TEST(Streams, MayBeDestroyedRightAfterACall) {
 
 // Protects: edges within a capture, external events between launches, epochs that advance without the host.
 TEST(Graphs, OfAnyLengthMixWithEagerCalls) {
-  run_counted({.scenario = "graphs", .ranks = 3});
+  run_counted({.scenario = "graphs", .ranks = 3, .environment = {{"ONEHOP_MAX_BYTES", "64K"}}});
 }
 
 TEST(Graphs, MayGoOverTwoStreams) {

@@ -6,17 +6,23 @@
 namespace onehop::node {
 namespace {
 
+/// The scenarios' limit, so that few bytes are beyond it.
+const Environment kLimit = {{"ONEHOP_MAX_BYTES", "64K"}};
+
 class Ranks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(From2To8, Ranks, testing::Range(2, 9));
 
 // Protects: the protocol over real shared memory, counts and alignments, in place and out of place, the
 // limit, the arithmetic of every type and operator, and results with the same bits on all ranks.
 TEST_P(Ranks, ReductionsOfEveryTypeAndSizeAreTakenAndRight) {
-  run_counted({.scenario = "reductions", .ranks = GetParam(), .argument = GetParam() <= 3 ? "1" : "11"});
+  run_counted({.scenario = "reductions",
+               .ranks = GetParam(),
+               .argument = GetParam() <= 3 ? "1" : "11",
+               .environment = kLimit});
 }
 
 TEST_P(Ranks, OtherCallsGoToNcclAndAreCounted) {
-  run_counted({.scenario = "others", .ranks = GetParam()});
+  run_counted({.scenario = "others", .ranks = GetParam(), .environment = kLimit});
 }
 
 /// A job in which calls with fp8 are counted as `counted`, and the line says which types are taken.

@@ -152,7 +152,7 @@ TEST(Fakes, ABadSettingIsSaidOnceAndCallsPass) {
       {"plugin:" PLUGIN, "open:" + fake("fake_nccl_one"), "open:" + fake("fake_nccl_two"), "call:0"},
       {{"ONEHOP_ALGO", "1-stage"}});
   EXPECT_EQ(lines_with(outcome.err, "ONEHOP_ALGO=1-stage"), 1) << outcome.err;
-  EXPECT_EQ(lines_with(outcome.err, "auto, oneshot or 1stage"), 1) << outcome.err;
+  EXPECT_EQ(lines_with(outcome.err, "auto, oneshot (or 1stage)"), 1) << outcome.err;
   expect_calls(outcome, 0, 100, 1);
 }
 

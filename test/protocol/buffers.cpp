@@ -18,8 +18,11 @@ size_t offset_of(const Step& step, uint32_t shift) {
 
 }  // namespace
 
-Buffers::Buffers(uint32_t capacity)
-    : size_(size_t{capacity} * sizeof(Pack) + 3 * kGuard), send_(make_block()), receive_(make_block()) {}
+Buffers::Buffers(const Script& script) {
+  for (const Step& step : script) size_ = std::max(size_, packs_of(step) * sizeof(Pack) + 3 * kGuard);
+  send_ = make_block();
+  receive_ = make_block();
+}
 
 Buffers::Block Buffers::make_block() const {
   Block block{std::vector<unsigned char>(size_ + sizeof(Pack)), nullptr};
@@ -37,7 +40,7 @@ Operation Buffers::prepare(const Step& step, const Part& part) {
   std::memset(receive, kPoison, bytes);
   if (part.in_place) send = receive;
   std::copy(part.input.begin(), part.input.end(), send);
-  return Operation{send, receive, step.count, step.element, step.reduction};
+  return Operation{send, receive, step.count, step.element, step.reduction, step.method};
 }
 
 void Buffers::finish(const Step& step, const Part& part, uint32_t operation,
@@ -59,7 +62,8 @@ void compare_results(const Script& script, const std::vector<const Buffers*>& ra
   for (size_t k = 0; k < script.size(); ++k) {
     const Step& step = script[k];
     const size_t size = element_size(step.element);
-    const std::vector<unsigned char>* first = nullptr;
+    // By instantiation: of which operand a sum of NaNs has its bits, a CPU's compiler may choose.
+    const std::vector<unsigned char>* first[2] = {};
     for (size_t r = 0; r < ranks.size(); ++r) {
       if (ranks[r]->results().size() <= k) continue;
       const std::vector<unsigned char>& result = ranks[r]->results()[k];
@@ -73,8 +77,9 @@ void compare_results(const Script& script, const std::vector<const Buffers*>& ra
                            " is wrong");
         break;
       }
-      if (first && *first != result) problems.push_back(where + ": bits differ from another rank's");
-      if (!first) first = &result;
+      const std::vector<unsigned char>*& other = first[step.parts[r].typed];
+      if (other && *other != result) problems.push_back(where + ": bits differ from another rank's");
+      if (!other) other = &result;
     }
   }
 }

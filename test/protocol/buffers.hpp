@@ -13,7 +13,8 @@ namespace onehop::test {
 
 class Buffers {
  public:
-  explicit Buffers(uint32_t capacity);
+  /// Large enough for each step.
+  explicit Buffers(const Script& script);
 
   Operation prepare(const Step& step, const Part& part);
 
@@ -25,17 +26,18 @@ class Buffers {
  private:
   struct Block {
     std::vector<unsigned char> storage;
-    unsigned char* base;  ///< aligned to 16, kGuard bytes before the unshifted buffer
+    unsigned char* base = nullptr;  ///< aligned to 16, kGuard bytes before the unshifted buffer
   };
   Block make_block() const;
 
-  size_t size_;
+  size_t size_ = 0;
   Block send_;
   Block receive_;
   std::vector<std::vector<unsigned char>> results_;  ///< by operation
 };
 
-/// Every finished operation: the result is the reference's, and has the same bits on all ranks.
+/// Every finished operation: the result is the reference's, and has the same bits on all ranks, those of a
+/// NaN included where ranks run the same instantiation.
 void compare_results(const Script& script, const std::vector<const Buffers*>& ranks,
                      std::vector<std::string>& problems);
 

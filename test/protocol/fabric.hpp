@@ -18,8 +18,8 @@ concept Fabric = requires(F fabric, const CommView& comm, uint32_t number) {
   { fabric.memory(number, number) } -> std::same_as<typename F::Memory>;  ///< rank, thread
   {fabric.attach(comm)};           ///< each rank's view, before anything runs
   {fabric.begin(number, number)};  ///< rank's kernel for an operation begins
-  /// It has ended: the rank's stores into its own memory are done. Says what of this operation, if anything,
-  /// is still on its way to the rank.
+  /// It has ended, for an operation with elements: the rank's stores into its own memory are done. Says what
+  /// has not happened by now although it should have.
   { fabric.end(number, number) } -> std::same_as<std::string>;
 };
 
@@ -34,8 +34,8 @@ class PlainFabric {
   std::string end(uint32_t, uint32_t) { return {}; }
 };
 
-/// Where a hook is called: before a touch of memory, or after all sends of a thread's pack (kSent).
-enum class Touch { kLoadTurn, kSend, kSent, kClear, kReceive };
+/// Where a hook is called: before a touch of memory, or after a store (kSent, kCleared).
+enum class Touch { kLoadTurn, kSend, kSent, kClear, kCleared, kReceive };
 
 /// Ordinary memory with a hook at every touch, with which a test forces one schedule. A hook may wait for
 /// another rank, but not for ever.
@@ -54,11 +54,13 @@ class HookedFabric {
     void clear(Pack* to, const Pack& pack) {
       touch(Touch::kClear);
       HostMemory::clear(to, pack);
+      touch(Touch::kCleared);
     }
     Pack receive(const Pack* from) {
       touch(Touch::kReceive);
       return HostMemory::receive(from);
     }
+    Pack peek(const Pack* from) { return receive(from); }
     Turn load_turn(const Turn* turn) {
       touch(Touch::kLoadTurn);
       return HostMemory::load_turn(turn);

@@ -25,7 +25,7 @@ struct Outcome {
   std::string text() const;
 };
 
-/// Which word a rank waited for when it was stopped.
-std::string describe_stop(const CommView& comm, const Step& step, uint32_t operation, uint32_t slots);
+/// Where a rank was when it was stopped, and which rank it waited for.
+std::string describe_stop(const CommView& comm, const Step& step, uint32_t operation);
 
 }  // namespace onehop::test

@@ -1,14 +1,12 @@
 // Memory that promises no more than the protocol asks for: what real links may do, and x86 never would.
 //
-// * A store by send() is torn into its 8-byte halves (flag area) or 4-byte words (sentinel area). Each lands
-// on
-//   its own, later, in random order, long after the sender's kernel has ended if need be.
-// * Stores of a kernel into its rank's own memory (clear, store_turn) may be held back until that kernel
-// ends.
-// * A store lands while some thread of the receiving rank looks, sends or clears, so it may land before,
-// between
-//   and after the receiver's own stores. For a reader a stale load is the same as a store that has not
-//   landed.
+// * A store by send(), into a peer's inbox or the own outbox, is torn into its 8-byte halves (flag area) or
+//   4-byte words (sentinel area). Each lands on its own, later, in random order, long after the sender's
+//   kernel has ended if need be.
+// * Stores of a kernel into its rank's own memory (clear, store_turn) may be held back until it ends.
+// * A store lands while some thread looks at memory of the rank it goes to, or while a thread of that rank
+//   sends or clears: so before, between and after the rank's own stores. For a reader a stale load is the
+//   same as a store that has not landed.
 #pragma once
 
 #include <atomic>
@@ -41,32 +39,33 @@ class ReorderingFabric {
         : fabric_(&fabric), rank_(rank), random_(seed) {}
 
     void send(Pack* to, const Pack& pack) {
-      pump(2);
+      pump(rank_, 2);
       fabric_->launch_store(to, pack, rank_, random_);
     }
     void clear(Pack* to, const Pack& pack) {
-      pump(2);
-      fabric_->own(rank_).hold(to, pack, rank_, fabric_->operation_[rank_], random_);
+      pump(rank_, 2);
+      fabric_->shores_[rank_].hold(to, pack, rank_, fabric_->operation_[rank_], random_);
     }
     Pack receive(const Pack* from) {
-      pump(4);
-      Shore& shore = fabric_->own(rank_);
-      std::lock_guard lock(shore.mutex);
+      const uint32_t owner = fabric_->owner_of(from);
+      pump(owner, 4);
+      std::lock_guard lock(fabric_->shores_[owner].mutex);
       return HostMemory::receive(from);
     }
+    Pack peek(const Pack* from) { return receive(from); }
     void store_turn(Turn* turn, const Turn& next) {
-      Shore& shore = fabric_->own(rank_);
+      Shore& shore = fabric_->shores_[rank_];
       std::lock_guard lock(shore.mutex);
       shore.turns.emplace_back(turn, next);
     }
     void pause() {
-      pump(4);
+      pump(rank_, 4);
       HostMemory::pause();
     }
 
    private:
-    void pump(uint32_t most) {
-      Shore& shore = fabric_->own(rank_);
+    void pump(uint32_t owner, uint32_t most) {
+      Shore& shore = fabric_->shores_[owner];
       std::lock_guard lock(shore.mutex);
       fabric_->land_some(shore.flying, most, random_);
       if (random_.one_in(4)) fabric_->land_some(shore.held, 1, random_);
@@ -80,24 +79,30 @@ class ReorderingFabric {
   explicit ReorderingFabric(uint64_t seed) : seed_(seed) {}
 
   void attach(const CommView& comm) {
-    base_[comm.rank] = comm.inbox(comm.rank);
+    base_[comm.rank] = comm.own;
     layout_ = comm.layout;
   }
   Memory memory(uint32_t rank, uint32_t thread) { return {*this, rank, seed_ * 1000 + rank * 100 + thread}; }
   void begin(uint32_t rank, uint32_t operation) { operation_[rank] = operation; }
 
   std::string end(uint32_t rank, uint32_t operation) {
-    Shore& shore = own(rank);
+    Shore& shore = shores_[rank];
     std::lock_guard lock(shore.mutex);
     for (const Store& store : shore.held) land(store);
     shore.held.clear();
     for (const auto& [turn, next] : shore.turns) *turn = next;
     shore.turns.clear();
+    const uint32_t before = ended_[rank];
     ended_[rank] = operation + 1;
+    // Of this operation nothing is on its way into the inbox, of the one before nothing into the outbox.
     for (const Store& store : shore.flying)
-      if (store.operation <= operation)
+      if (store.operation < (store.sender == rank ? before : operation + 1))
         return "byte " + std::to_string(store.to - base_[rank]) + " of operation " +
                std::to_string(store.operation) + " has not landed";
+    for (uint32_t peer = 0; peer < layout_.ranks; ++peer)
+      if (ended_[peer] < before)
+        return "rank " + std::to_string(peer) + " may still read what operation " +
+               std::to_string(before - 1) + " sent";
     return {};
   }
 
@@ -105,11 +110,11 @@ class ReorderingFabric {
   uint64_t outlived() const { return outlived_; }
 
  private:
-  /// What is on its way into one rank's inbox.
+  /// What is on its way into one rank's staging memory.
   struct Shore {
     std::mutex mutex;
-    std::vector<Store> flying;  ///< from peers
-    std::vector<Store> held;    ///< from the rank itself, landed at the kernel's end at the latest
+    std::vector<Store> flying;  ///< into the inbox, from peers; into the outbox, from the rank itself
+    std::vector<Store> held;    ///< what the rank clears: landed at the kernel's end at the latest
     std::vector<std::pair<Turn*, Turn>> turns;
 
     void hold(Pack* to, const Pack& pack, uint32_t rank, uint32_t operation, Random& random) {
@@ -125,7 +130,12 @@ class ReorderingFabric {
     }
   };
 
-  Shore& own(uint32_t rank) { return shores_[rank]; }
+  uint32_t owner_of(const void* address) const {
+    const auto* byte = static_cast<const unsigned char*>(address);
+    uint32_t owner = 0;
+    while (byte < base_[owner] || byte >= base_[owner] + layout_.bytes()) ++owner;
+    return owner;
+  }
 
   /// With the shore's mutex held.
   void land_some(std::vector<Store>& from, uint32_t most, Random& random) {
@@ -144,11 +154,10 @@ class ReorderingFabric {
 
   void launch_store(Pack* to, const Pack& pack, uint32_t sender, Random& random) {
     auto* bytes = reinterpret_cast<unsigned char*>(to);
-    uint32_t target = 0;
-    while (bytes < base_[target] || bytes >= base_[target] + layout_.bytes()) ++target;
+    const uint32_t target = owner_of(to);
     const bool sentinel = bytes < base_[target] + layout_.sentinel_bytes();
     const uint32_t size = sentinel ? 4 : 8;
-    Shore& shore = own(target);
+    Shore& shore = shores_[target];
     std::lock_guard lock(shore.mutex);
     for (uint32_t at = 0; at < sizeof(Pack); at += size) {
       Store store{bytes + at, 0, size, sender, operation_[sender], random.one_in(30) ? random.below(60) : 0};
@@ -167,10 +176,10 @@ class ReorderingFabric {
   }
 
   uint64_t seed_;
-  InboxLayout layout_;
+  Layout layout_;
   unsigned char* base_[kMaxRanks] = {};
   uint32_t operation_[kMaxRanks] = {};
-  std::atomic<uint32_t> ended_[kMaxRanks] = {};
+  std::atomic<uint32_t> ended_[kMaxRanks] = {};  ///< one more than the last operation with elements that has
   std::atomic<uint64_t> outlived_{0};
   Shore shores_[kMaxRanks];
 };

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "kernels/protocol/inbox.hpp"
+#include "kernels/protocol/layout.hpp"
 
 namespace onehop::test {
 

@@ -102,17 +102,33 @@ Shape random_shape(uint32_t threads, Random& random) {
   return shape;
 }
 
-size_t random_count(Element element, uint32_t capacity, Random& random) {
+/// Fewer packs than ranks, and partial packs, are as frequent as all else.
+size_t random_count(Element element, uint32_t most_packs, uint32_t ranks, Random& random) {
   const uint32_t lanes = static_cast<uint32_t>(16 / element_size(element));
+  const auto up_to = [&](uint32_t packs) { return random.between(1, std::min(packs, most_packs) * lanes); };
   switch (random.below(8)) {
     case 0:
-      return random.one_in(2) ? 0 : size_t{capacity} * lanes;
+      return random.one_in(2) ? 0 : size_t{most_packs} * lanes;
     case 1:
     case 2:
+      return up_to(2);
     case 3:
-      return random.between(1, 2 * lanes);
+    case 4:
+      return up_to(2 * ranks);
     default:
-      return random.between(1, capacity * lanes);
+      return up_to(most_packs);
+  }
+}
+
+uint32_t most_packs_of(Method method, const ScriptOptions& options, Element element) {
+  return largest_operation(method, options.layout, word_kind(element), options.islands, wide_packs(element));
+}
+
+/// A method that can serve the communicator.
+Method random_method(const ScriptOptions& options, Element element, Random& random) {
+  while (true) {
+    const Method method = options.methods[random.below(static_cast<uint32_t>(options.methods.size()))];
+    if (most_packs_of(method, options, element) > 0) return method;
   }
 }
 
@@ -121,15 +137,29 @@ size_t random_count(Element element, uint32_t capacity, Random& random) {
 Script random_script(const ScriptOptions& options) {
   Random random(options.seed);
   Script script(options.steps);
+  const uint32_t ranks = options.layout.ranks;
   uint32_t late_rank = 0;
-  for (Step& step : script) {
-    if (random.one_in(50)) late_rank = random.below(options.ranks);  // one rank is behind for a while
+  for (uint32_t k = 0; k < options.steps; ++k) {
+    Step& step = script[k];
+    const Step* repeated =
+        k > 0 && random.one_in(2) ? &script[k - 1 - random.below(std::min(k, 4u))] : nullptr;
+    if (random.one_in(50)) late_rank = random.below(ranks);  // one rank is behind for a while
     step.element = options.elements[random.below(static_cast<uint32_t>(options.elements.size()))];
     step.reduction = options.reductions[random.below(static_cast<uint32_t>(options.reductions.size()))];
-    step.count = random_count(step.element, options.capacity, random);
-    auto inputs = random_inputs(step.element, step.count, options.ranks, random);
+    if (repeated) {
+      step.element = repeated->element;
+      step.reduction = repeated->reduction;
+    }
+    step.method =
+        repeated && random.one_in(2) ? repeated->method : random_method(options, step.element, random);
+    step.count = random_count(step.element, most_packs_of(step.method, options, step.element), ranks, random);
+    auto inputs = random_inputs(step.element, step.count, ranks, random);
+    for (uint32_t r = 0; repeated && r < ranks; ++r) {
+      const std::vector<unsigned char>& earlier = repeated->parts[r].input;
+      std::copy_n(earlier.begin(), std::min(earlier.size(), inputs[r].size()), inputs[r].begin());
+    }
     step.expected = reference(step.element, step.reduction, step.count, inputs);
-    for (uint32_t r = 0; r < options.ranks; ++r) {
+    for (uint32_t r = 0; r < ranks; ++r) {
       Part part;
       part.input = std::move(inputs[r]);
       part.shape = random_shape(options.threads, random);
@@ -138,16 +168,18 @@ Script random_script(const ScriptOptions& options) {
       part.send_shift = random.one_in(2) ? 0 : random.below(lanes);
       part.receive_shift = random.one_in(2) ? 0 : random.below(lanes);
       if (r == late_rank ? random.one_in(4) : random.one_in(40)) part.delay_us = random.below(300);
+      part.typed = !random.one_in(3);
       step.parts.push_back(std::move(part));
     }
   }
   return script;
 }
 
-Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed) {
+Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed, Method method) {
   Random random(seed);
   Step step;
   step.element = element;
+  step.method = method;
   step.count = count;
   const size_t size = element_size(element);
   std::vector<std::vector<unsigned char>> inputs(ranks, std::vector<unsigned char>(count * size));
@@ -163,6 +195,10 @@ Step plain_step(Element element, size_t count, uint32_t ranks, uint64_t seed) {
     step.parts.push_back(std::move(part));
   }
   return step;
+}
+
+uint32_t packs_of(const Step& step) {
+  return static_cast<uint32_t>((step.count * element_size(step.element) + sizeof(Pack) - 1) / sizeof(Pack));
 }
 
 }  // namespace onehop::test

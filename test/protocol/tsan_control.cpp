@@ -2,6 +2,7 @@
 // What the operations compute is left aside here, so nothing but a report can fail a run.
 #include <cstring>
 
+#include "test/protocol/partition.hpp"
 #include "test/protocol/ranks.hpp"
 
 namespace onehop::test {
@@ -22,13 +23,12 @@ struct RelaxedFabric : PlainFabric {
 
 /// Lets a keeper advance the turn before the threads of its block have read it.
 struct WithoutSync {
-  static constexpr uint32_t kSlots = onehop::kSlots;
-
   struct Group : HostGroup {
     void sync() const {}
   };
   template <class Memory>
-  static void run(Memory& memory, const HostGroup& group, const CommView& comm, const Operation& operation) {
+  static void run(Memory& memory, const HostGroup& group, const CommView& comm, const Operation& operation,
+                  bool /*typed*/) {
     Proven::run(memory, Group{group}, comm, operation);
   }
 };
@@ -38,10 +38,11 @@ void run() {
   F fabric;
   Script script;
   for (uint32_t k = 0; k < 100; ++k) {
-    script.push_back(plain_step(Element::kFloat32, 16, 2, k));
+    script.push_back(plain_step(Element::kFloat32, 16, 2, k, kAllMethods[k / 2 % kMethods]));
     for (Part& part : script.back().parts) part.shape = k % 2 ? Shape{4, 1, false} : Shape{1, 4, true};
   }
   RanksOptions options;
+  options.islands = islands_of("AB");
   options.budget = std::chrono::milliseconds(500);
   Ranks<F, Protocol>(fabric, script, options).run();
 }

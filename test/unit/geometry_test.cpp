@@ -1,38 +1,108 @@
-// The shape of a launch, for every size that staging can hold.
+// The shape of a launch, for every method and every size that staging can hold.
 #include "kernels/geometry.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace onehop::test {
 namespace {
 
-TEST(Geometry, StaysWithinItsLimitsAndReachesEveryPack) {
-  for (uint32_t packs = 0; packs <= 100000; ++packs) {
-    const Geometry g = geometry_for(packs);
-    ASSERT_GE(g.blocks, 1u) << packs;
-    ASSERT_LE(g.blocks, kMaxBlocks) << packs;
-    ASSERT_GE(g.workers, 32u) << packs;
-    ASSERT_LE(g.workers, kMaxWorkers) << packs;
-    ASSERT_EQ(g.workers % 32, 0u) << packs;
-    // One pack for each worker up to the largest grid, and no block without work.
-    ASSERT_GE(g.blocks * g.workers, std::min(packs, kMaxBlocks * kMaxWorkers)) << packs;
-    ASSERT_TRUE(g.blocks == 1 || (g.blocks - 1) * g.workers < packs) << packs;
+constexpr Method kAll[] = {Method::kOneShot,       Method::kTwoShot,     Method::kOneShotStaged,
+                           Method::kTwoShotStaged, Method::kOneShotPull, Method::kTwoShotPull,
+                           Method::kIslands};
+static_assert(std::size(kAll) == kMethods);
+
+struct Case {
+  Method method;
+  uint32_t ranks;
+  Islands islands;
+  bool in_host = false;
+
+  /// Packs of which each is one worker's, in an operation of `packs`.
+  uint32_t items(uint32_t packs) const {
+    switch (method) {
+      case Method::kOneShot:
+      case Method::kOneShotStaged:
+      case Method::kOneShotPull:
+        return packs;
+      case Method::kTwoShot:
+      case Method::kTwoShotStaged:
+      case Method::kTwoShotPull:
+        return (packs + ranks - 1) / ranks;
+      case Method::kIslands:
+        return (packs + islands.smallest - 1) / islands.smallest;
+    }
+    return 0;
   }
+  /// Pulls from host memory run with few threads, on purpose.
+  bool is_held_back() const { return is_pull(method) && in_host && ranks > 2; }
+  uint32_t most_blocks() const {
+    if (is_held_back()) return 8;
+    return method == Method::kOneShotStaged || method == Method::kTwoShotStaged ? 4 : kMaxBlocks;
+  }
+  Geometry geometry(uint32_t packs) const {
+    CommView comm;
+    comm.ranks = ranks;
+    comm.in_host = in_host;
+    comm.islands = islands;
+    return geometry_for(method, packs, comm);
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << name_of(c.method) << ", " << c.ranks << " ranks, " << int{c.islands.count} << " islands"
+             << (c.in_host ? ", in host memory" : "");
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Method method : kAll)
+    for (const uint32_t ranks : {2u, 3u, 4u, 7u, 8u})
+      for (const bool in_host : {false, true})
+        all.push_back({method, ranks, equal_islands(ranks, 2), in_host});
+  for (const uint32_t ranks : {9u, 12u, 16u})
+    all.push_back({Method::kIslands, ranks, equal_islands(ranks, 2)});
+  for (const uint32_t ranks : {3u, 8u, 16u})
+    all.push_back({Method::kIslands, ranks, equal_islands(ranks, ranks)});
+  return all;
+}
+
+TEST(Geometry, StaysWithinItsLimitsAndReachesEveryPack) {
+  for (const Case& c : cases())
+    for (uint32_t packs = 0; packs <= 100000; packs += packs < 20000 ? 1 : 997) {
+      const Geometry g = c.geometry(packs);
+      ASSERT_GE(g.blocks, 1u) << c << ", " << packs;
+      ASSERT_LE(g.blocks, c.most_blocks()) << c << ", " << packs;
+      ASSERT_GE(g.workers, 32u) << c << ", " << packs;
+      ASSERT_LE(g.workers, kMaxWorkers) << c << ", " << packs;
+      ASSERT_EQ(g.workers % 32, 0u) << c << ", " << packs;
+      // One pack for each worker up to the largest grid, and no block without work.
+      const uint32_t items = c.items(packs);
+      if (!c.is_held_back()) {
+        ASSERT_GE(g.blocks * g.workers, std::min(items, c.most_blocks() * kMaxWorkers)) << c << ", " << packs;
+      }
+      ASSERT_TRUE(g.blocks == 1 || (g.blocks - 1) * g.workers < items) << c << ", " << packs;
+    }
 }
 
 TEST(Geometry, NeverShrinksWithTheSize) {
-  for (uint32_t packs = 1; packs <= 100000; ++packs) {
-    const Geometry less = geometry_for(packs - 1), more = geometry_for(packs);
-    ASSERT_LE(less.blocks * less.workers, more.blocks * more.workers) << packs;
-  }
+  for (const Case& c : cases())
+    for (uint32_t packs = 1; packs <= 20000; ++packs) {
+      const Geometry less = c.geometry(packs - 1), more = c.geometry(packs);
+      ASSERT_LE(less.blocks * less.workers, more.blocks * more.workers) << c << ", " << packs;
+    }
 }
 
 TEST(Geometry, TakesTheLargestNumberOfPacks) {
-  const Geometry g = geometry_for(UINT32_MAX / 16);
-  EXPECT_EQ(g.blocks, kMaxBlocks);
-  EXPECT_EQ(g.workers, kMaxWorkers);
+  for (const Case& c : cases()) {
+    const Geometry g = c.geometry(UINT32_MAX / 16);
+    EXPECT_EQ(g.blocks, c.most_blocks()) << c;
+    if (!c.is_held_back()) {
+      EXPECT_EQ(g.workers, kMaxWorkers) << c;
+    }
+  }
 }
 
 }  // namespace

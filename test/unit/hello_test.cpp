@@ -211,7 +211,9 @@ TEST(Verdict, EveryByteThatMustAgreeIsCompared) {
            holds(byte, offsetof(Hello, gpu), 16) || holds(byte, offsetof(Hello, pci), 16) ||
            holds(byte, offsetof(Hello, pid), 4) || holds(byte, offsetof(Hello, launches_block), 4) ||
            holds(byte, offsetof(Hello, veto_text), 96) || holds(byte, offsetof(Hello, takes_fp8), 4) ||
-           holds(byte, offsetof(Hello, reserved), 44);
+           holds(byte, offsetof(Hello, avoids_peers), 4) || holds(byte, offsetof(Hello, failed_probes), 4) ||
+           holds(byte, offsetof(Hello, padding), 4) || holds(byte, offsetof(Hello, nonce), 8) ||
+           holds(byte, offsetof(Hello, reserved), 24);
   };
   for (uint32_t r = 0; r < 3; ++r)
     for (size_t byte = 0; byte < sizeof(Hello); ++byte) {

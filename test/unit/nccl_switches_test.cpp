@@ -51,28 +51,48 @@ class NcclEnvironment : public testing::Test {
   }
 };
 
-TEST_F(NcclEnvironment, EachSwitchAloneVetoesAndIsNamed) {
+TEST_F(NcclEnvironment, EachPinAloneVetoesAndIsNamed) {
   EXPECT_EQ(nccl_switch_veto(), std::nullopt);
   const std::pair<const char*, const char*> vetoes[] = {
-      {"NCCL_ALGO", "Ring"},     {"NCCL_ALGO", "allreduce:tree"}, {"NCCL_PROTO", "LL"},
-      {"NCCL_P2P_DISABLE", "1"}, {"NCCL_P2P_DISABLE", "2"},       {"NCCL_P2P_LEVEL", "LOC"},
-      {"NCCL_P2P_LEVEL", "loc"}, {"NCCL_P2P_LEVEL", "0"},         {"NCCL_P2P_LEVEL", "PHB"},
-      {"NCCL_P2P_LEVEL", "NVL"}, {"NCCL_P2P_LEVEL", "LOCAL"},     {"NCCL_P2P_LEVEL", "3"}};
+      {"NCCL_ALGO", "Ring"}, {"NCCL_ALGO", "allreduce:tree"}, {"NCCL_PROTO", "LL"}};
   for (const auto& [name, value] : vetoes) {
     setenv(name, value, 1);
     const auto veto = nccl_switch_veto();
     ASSERT_TRUE(veto) << name << "=" << value;
-    EXPECT_EQ(veto->find(name), 0u) << *veto;
+    EXPECT_EQ(veto->find(std::string(name) + "=" + value), 0u) << *veto;
     clear();
   }
   const std::pair<const char*, const char*> no_vetoes[] = {
       {"NCCL_ALGO", "^nvls"},     {"NCCL_ALGO", ""},         {"NCCL_PROTO", "^LL128"},
-      {"NCCL_PROTO", "bcast:LL"}, {"NCCL_P2P_DISABLE", "0"}, {"NCCL_P2P_DISABLE", ""},
-      {"NCCL_P2P_LEVEL", "SYS"},  {"NCCL_P2P_LEVEL", "sys"}, {"NCCL_P2P_LEVEL", "5"},
-      {"NCCL_P2P_LEVEL", "4"},    {"NCCL_P2P_LEVEL", ""}};
+      {"NCCL_PROTO", "bcast:LL"}, {"NCCL_P2P_DISABLE", "1"}, {"NCCL_P2P_LEVEL", "LOC"}};
   for (const auto& [name, value] : no_vetoes) {
     setenv(name, value, 1);
     EXPECT_EQ(nccl_switch_veto(), std::nullopt) << name << "=" << value;
+    clear();
+  }
+}
+
+/// No reason to stay off: host memory needs no peer access.
+TEST_F(NcclEnvironment, EachSwitchOfPeerAccessAloneIsFollowedAndNamed) {
+  EXPECT_EQ(nccl_avoids_peers(), std::nullopt);
+  const std::pair<const char*, const char*> avoids[] = {
+      {"NCCL_P2P_DISABLE", "1"}, {"NCCL_P2P_DISABLE", "2"}, {"NCCL_P2P_LEVEL", "LOC"},
+      {"NCCL_P2P_LEVEL", "loc"}, {"NCCL_P2P_LEVEL", "0"},   {"NCCL_P2P_LEVEL", "PHB"},
+      {"NCCL_P2P_LEVEL", "NVL"}, {"NCCL_P2P_LEVEL", "PIX"}, {"NCCL_P2P_LEVEL", "PXB"},
+      {"NCCL_P2P_LEVEL", "3"},   {"NCCL_P2P_LEVEL", "-1"},  {"NCCL_P2P_LEVEL", "LOCAL"}};
+  for (const auto& [name, value] : avoids) {
+    setenv(name, value, 1);
+    EXPECT_EQ(nccl_avoids_peers(), std::string(name) + "=" + value);
+    EXPECT_EQ(nccl_switch_veto(), std::nullopt) << name << "=" << value;
+    clear();
+  }
+  const std::pair<const char*, const char*> free[] = {{"NCCL_P2P_DISABLE", "0"}, {"NCCL_P2P_DISABLE", ""},
+                                                      {"NCCL_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "sys"},
+                                                      {"NCCL_P2P_LEVEL", "5"},   {"NCCL_P2P_LEVEL", "4"},
+                                                      {"NCCL_P2P_LEVEL", ""},    {"NCCL_ALGO", "Ring"}};
+  for (const auto& [name, value] : free) {
+    setenv(name, value, 1);
+    EXPECT_EQ(nccl_avoids_peers(), std::nullopt) << name << "=" << value;
     clear();
   }
 }

@@ -1,9 +1,11 @@
-// Which calls are taken. Whatever is decided here must come out the same on every rank.
+// Which calls are taken, and with what. Whatever is decided here must come out the same on every rank.
 #include "plugin/plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "plugin/nccl_abi.hpp"
 
@@ -45,7 +47,8 @@ const int kNoOperators[] = {5, 6, 1000, std::numeric_limits<int>::max(), -1, std
 
 Plan plan_of(uint64_t max_bytes, bool takes_fp8 = true) {
   Plan plan;
-  plan.max_bytes = max_bytes;
+  plan.add(max_bytes, Method::kOneShot);
+  plan.layout = {2, 4096, 0};
   plan.takes_fp8 = takes_fp8;
   return plan;
 }
@@ -99,14 +102,9 @@ TEST(Decide, TakesEveryTypeAndOperator) {
   }
 }
 
-/// What NCCL does with fp8 is not known before the ranks have told.
-TEST(Plan, LeavesFp8ToNcclAtFirst) {
-  EXPECT_FALSE(make_plan(Settings{}, 2).takes_fp8);
-}
-
 TEST(Decide, TakesUpToTheLimitAndNotOneElementMore) {
-  for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{8}, uint64_t{15}, uint64_t{16},
-                               uint64_t{65535}, uint64_t{65536}, uint64_t{65537}})
+  for (const uint64_t limit : {uint64_t{1}, uint64_t{7}, uint64_t{8}, uint64_t{15}, uint64_t{16},
+                               uint64_t{65535}, uint64_t{65536}, uint64_t{65537}, uint64_t{8} << 20})
     for (const TypeRow& row : kTypes) {
       const size_t most = limit / row.bytes;
       if (most > 0) {
@@ -140,29 +138,120 @@ TEST(Decide, AHugeCountDoesNotLookSmall) {
   }
 }
 
-TEST(Plan, StagingStaysWithinItsBudget) {
-  Settings settings;
-  for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks)
-    for (const uint64_t asked : {uint64_t{1}, uint64_t{15}, uint64_t{16}, uint64_t{65536}, uint64_t{1} << 20,
-                                 uint64_t{8} << 20, uint64_t{1} << 40}) {
-      settings.max_bytes = asked;
-      const Plan plan = make_plan(settings, ranks);
-      EXPECT_LE(plan.max_bytes, asked);
-      EXPECT_GE(uint64_t{capacity_for(plan)} * sizeof(Pack), plan.max_bytes)
-          << "a call would not fit its region";
-      const uint64_t staging = InboxLayout{ranks, capacity_for(plan)}.bytes();
-      EXPECT_LE(staging + sizeof(State), kStagingBudget) << ranks << " ranks, " << asked << " bytes";
-      // Not less than what the memory holds, either.
-      const uint64_t one_pack_more = InboxLayout{ranks, capacity_for(plan) + 1}.bytes();
-      if (plan.max_bytes < asked) {
-        EXPECT_GT(one_pack_more + sizeof(State), kStagingBudget) << ranks;
-      }
+/// The last call of a range and the first of the next one, to the element. Flag words are twice as many bytes
+/// on the link, so the types that need them leave each range but the last at half its size.
+TEST(Decide, TheSizeChoosesTheMethod) {
+  Plan plan;
+  plan.layout = {4, 4096, 4096};
+  plan.islands = equal_islands(4, 2);
+  plan.takes_fp8 = true;
+  const std::pair<uint64_t, std::optional<Method>> ranges[] = {{1000, Method::kOneShot},
+                                                               {4096, Method::kTwoShotPull},
+                                                               {20000, std::nullopt},
+                                                               {65541, Method::kIslands},
+                                                               {1 << 20, Method::kTwoShot}};
+  for (const auto& [bytes, method] : ranges) plan.add(bytes, method);
+  const auto expect = [&](const TypeRow& row, size_t count, std::optional<Method> method) {
+    const Decision decision = decide({count, row.type, nccl::kSum}, plan);
+    ASSERT_EQ(decision.served.has_value(), method.has_value()) << row.type << " x " << count;
+    if (method) {
+      EXPECT_EQ(decision.served->method, *method) << row.type << " x " << count;
+    } else {
+      EXPECT_EQ(decision.pass, Pass::kSlower) << row.type << " x " << count;
     }
+  };
+  for (const TypeRow& row : kTypes) {
+    expect(row, 1, Method::kOneShot);
+    for (size_t i = 0; i < std::size(ranges); ++i) {
+      const auto [bytes, method] = ranges[i];
+      const bool last = i + 1 == std::size(ranges);
+      const size_t most = bytes / row.bytes / (last ? 1 : Layout::expansion(word_kind(row.element)));
+      expect(row, most, method);
+      if (!last) expect(row, most + 1, ranges[i + 1].second);
+    }
+    EXPECT_EQ(decide({(1 << 20) / row.bytes + 1, row.type, nccl::kSum}, plan).pass, Pass::kSize);
+  }
 }
 
-TEST(Plan, TheDefaultLimitFitsForEveryNumberOfRanks) {
-  for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks)
-    EXPECT_EQ(make_plan(Settings{}, ranks).max_bytes, Settings{}.max_bytes) << ranks;
+/// What one operation can carry goes with the type: more memory for each pack of payload, and unrounded sums.
+TEST(Decide, ThePieceIsWhatOneOperationCarries) {
+  Plan plan;
+  plan.layout = {4, 4096, 0};
+  plan.takes_fp8 = true;
+  plan.islands = equal_islands(4, 2);
+  plan.add(1 << 20, Method::kOneShot);
+  EXPECT_EQ(decide({1, nccl::kFloat32, nccl::kSum}, plan).served->piece, 4096u * 4);
+  EXPECT_EQ(decide({1, nccl::kFloat8e4m3, nccl::kSum}, plan).served->piece, 4096u * 16);
+  EXPECT_EQ(decide({1, nccl::kInt32, nccl::kSum}, plan).served->piece, 2048u * 4);
+  EXPECT_EQ(decide({1, nccl::kFloat64, nccl::kSum}, plan).served->piece, 2048u * 2);
+  plan.ranges[0].method = Method::kTwoShot;
+  EXPECT_EQ(decide({1, nccl::kFloat32, nccl::kSum}, plan).served->piece, 2048u * 4 * 4);
+  plan.ranges[0].method = Method::kIslands;
+  EXPECT_EQ(decide({1, nccl::kFloat32, nccl::kSum}, plan).served->piece, 4096u / 3 * 2 * 4);
+  EXPECT_EQ(decide({1, nccl::kBfloat16, nccl::kSum}, plan).served->piece, 4096u / 4 * 2 * 8);
+  EXPECT_EQ(decide({1, nccl::kFloat8e4m3, nccl::kSum}, plan).served->piece, 4096u / 6 * 2 * 16);
+}
+
+TEST(Plan, RangesRise) {
+  Plan plan;
+  EXPECT_EQ(plan.max_bytes(), 0u);
+  plan.add(0, Method::kOneShot);
+  EXPECT_EQ(plan.count, 0u) << "a range that holds no call";
+  plan.add(100, Method::kOneShot);
+  plan.add(100, Method::kTwoShot);
+  plan.add(50, Method::kTwoShot);
+  EXPECT_EQ(plan.count, 1u);
+  plan.add(101, Method::kTwoShot);
+  EXPECT_EQ(plan.count, 2u);
+  plan.add(200, Method::kTwoShot);
+  EXPECT_EQ(plan.count, 2u) << "the same range goes on";
+  EXPECT_EQ(plan.max_bytes(), 200u);
+  for (uint64_t bytes = 300; bytes < 10000; bytes += 100)
+    plan.add(bytes, bytes % 200 == 0 ? std::optional(Method::kOneShot) : std::nullopt);
+  EXPECT_EQ(plan.count, plan.ranges.size()) << "no more than there is room for";
+}
+
+TEST(Plan, IsEmptyWhereNcclServesEveryCall) {
+  Plan plan;
+  EXPECT_TRUE(plan.is_empty());
+  plan.add(100, std::nullopt);
+  EXPECT_TRUE(plan.is_empty());
+  plan.add(200, Method::kOneShot);
+  plan.add(300, std::nullopt);
+  EXPECT_FALSE(plan.is_empty());
+}
+
+TEST(Decide, APlanOfNoSizeTakesNothing) {
+  EXPECT_EQ(decide({1, nccl::kInt8, nccl::kSum}, Plan{}).pass, Pass::kSize);
+  EXPECT_EQ(decide({0, nccl::kInt8, nccl::kSum}, Plan{}).pass, Pass::kEmpty);
+}
+
+/// From a copy elsewhere, in another order, in another environment: the rank, the process and what it decided
+/// before are no part of a decision.
+TEST(Decide, ComesFromTheSharedFactsAndThePlanAlone) {
+  Settings settings;
+  settings.max_bytes = 300000;
+  const Plan plan = *make_plan(settings, StagingKind::kPeer, 5);
+  std::vector<SharedFacts> calls;
+  for (const TypeRow& row : kTypes)
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{20000}, size_t{80000}, size_t{300000}, kHuge})
+      for (const int op : {0, 4, 5}) calls.push_back({count, row.type, static_cast<nccl::RedOp>(op)});
+  const auto decided = [](const SharedFacts& call, const Plan& with) {
+    const Decision d = decide(call, with);
+    return d.served ? std::vector<size_t>{1, static_cast<size_t>(d.served->element),
+                                          static_cast<size_t>(d.served->reduction),
+                                          static_cast<size_t>(d.served->method), d.served->piece}
+                    : std::vector<size_t>{0, static_cast<size_t>(d.pass)};
+  };
+  std::vector<std::vector<size_t>> forwards, backwards(calls.size());
+  for (const SharedFacts& call : calls) forwards.push_back(decided(call, plan));
+  setenv("ONEHOP_MAX_BYTES", "0", 1);
+  setenv("ONEHOP_ALGO", "twoshot", 1);
+  const auto copy = std::make_unique<Plan>(plan);
+  for (size_t i = calls.size(); i-- > 0;) backwards[i] = decided(calls[i], *copy);
+  unsetenv("ONEHOP_MAX_BYTES");
+  unsetenv("ONEHOP_ALGO");
+  EXPECT_EQ(forwards, backwards);
 }
 
 /// Written out, not derived: the ranks of a job may run different releases, which must all answer like this.

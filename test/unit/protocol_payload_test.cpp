@@ -1,10 +1,11 @@
-// Packs to and from buffers of every alignment and length; guard bytes on both sides.
+// Packs to and from buffers of every alignment and length; guard bytes on both sides. The size of an element
+// is known when it is compiled (Payload), or when it runs (AnyPayload).
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "kernels/protocol/payload.hpp"
+#include "kernels/protocol/types.hpp"
 
 namespace onehop::test {
 namespace {
@@ -32,6 +33,20 @@ void for_every_buffer(const Body& body) {
     }
 }
 
+template <size_t kBytes, class Byte>
+struct Both {
+  Payload<kBytes, Byte> typed;
+  AnyPayload<Byte> any;
+
+  Both(Byte* buffer, size_t count)
+      : typed(buffer, static_cast<uint32_t>(count)), any(buffer, static_cast<uint32_t>(count), kBytes) {}
+  template <class Body>
+  void for_each(const Body& body) const {
+    body(typed);
+    body(any);
+  }
+};
+
 unsigned char pattern(size_t index) {
   return static_cast<unsigned char>(17 + 31 * index);
 }
@@ -40,33 +55,36 @@ TYPED_TEST(PayloadOf, LoadsPaddedWithZeros) {
   constexpr size_t kBytes = sizeof(typename TypeParam::Type);
   for_every_buffer<kBytes>([](unsigned char* buffer, size_t count) {
     for (size_t i = 0; i < count * kBytes; ++i) buffer[i] = pattern(i);
-    const Payload<kBytes, const unsigned char> payload(buffer, count);
-    const uint32_t packs = payload.packs(count);
-    ASSERT_EQ(packs, (count * kBytes + 15) / 16);
-    for (uint32_t p = 0; p < packs; ++p) {
-      const Pack pack = payload.load(p);
-      unsigned char bytes[16];
-      std::memcpy(bytes, &pack, 16);
-      for (size_t i = 0; i < 16; ++i) {
-        const size_t at = size_t{p} * 16 + i;
-        ASSERT_EQ(bytes[i], at < count * kBytes ? pattern(at) : 0);
+    Both<kBytes, const unsigned char>(buffer, count).for_each([&](const auto& payload) {
+      const uint32_t packs = payload.packs();
+      ASSERT_EQ(packs, (count * kBytes + 15) / 16);
+      for (uint32_t p = 0; p < packs; ++p) {
+        const Pack pack = payload.load(p);
+        unsigned char bytes[16];
+        std::memcpy(bytes, &pack, 16);
+        for (size_t i = 0; i < 16; ++i) {
+          const size_t at = size_t{p} * 16 + i;
+          ASSERT_EQ(bytes[i], at < count * kBytes ? pattern(at) : 0);
+        }
       }
-    }
+    });
   });
 }
 
 TYPED_TEST(PayloadOf, StoresNoMoreThanItsElements) {
   constexpr size_t kBytes = sizeof(typename TypeParam::Type);
   for_every_buffer<kBytes>([](unsigned char* buffer, size_t count) {
-    const Payload<kBytes, unsigned char> payload(buffer, count);
-    for (uint32_t p = 0; p < payload.packs(count); ++p) {
-      unsigned char bytes[16];
-      for (size_t i = 0; i < 16; ++i) bytes[i] = pattern(size_t{p} * 16 + i);
-      Pack pack;
-      std::memcpy(&pack, bytes, 16);
-      payload.store(p, pack);
-    }
-    for (size_t i = 0; i < count * kBytes; ++i) ASSERT_EQ(buffer[i], pattern(i));
+    Both<kBytes, unsigned char>(buffer, count).for_each([&](const auto& payload) {
+      std::memset(buffer, 0x77, count * kBytes);
+      for (uint32_t p = 0; p < payload.packs(); ++p) {
+        unsigned char bytes[16];
+        for (size_t i = 0; i < 16; ++i) bytes[i] = pattern(size_t{p} * 16 + i);
+        Pack pack;
+        std::memcpy(&pack, bytes, 16);
+        payload.store(p, pack);
+      }
+      for (size_t i = 0; i < count * kBytes; ++i) ASSERT_EQ(buffer[i], pattern(i));
+    });
   });
 }
 

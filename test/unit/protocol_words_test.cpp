@@ -1,4 +1,4 @@
-// Words, and the places they have in an inbox.
+// Words, and the places they have in staging memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,7 +77,7 @@ TEST(FlagWords, ArriveHalfByHalf) {
   for (uint32_t epoch : {0u, 1u, 0xFFFFFFFFu}) {
     const FlagWords::Line sent = FlagWords::encode(payload, epoch);
     for (uint32_t landed = 0; landed < 16; ++landed) {
-      FlagWords::Line line = FlagWords::encode({{9, 9, 9, 9}}, epoch - kSlots);
+      FlagWords::Line line = FlagWords::encode({{9, 9, 9, 9}}, epoch - kInboxSlots);
       for (uint32_t half = 0; half < 4; ++half)
         for (uint32_t word = 2 * (half % 2); landed >> half & 1 && word < 2 * (half % 2) + 2; ++word)
           line.pack[half / 2].word[word] = sent.pack[half / 2].word[word];
@@ -88,35 +88,74 @@ TEST(FlagWords, ArriveHalfByHalf) {
   }
 }
 
-TEST(InboxLayout, EveryPackHasOnePlace) {
+TEST(Layout, EveryPackHasOnePlace) {
   for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
-    for (uint32_t capacity : {1u, 2u, 3u, 17u}) {
-      const InboxLayout layout{ranks, capacity};
-      std::vector<int> uses(layout.bytes() / sizeof(Pack));
-      for (WordKind kind : {WordKind::kSentinel, WordKind::kFlag})
-        for (uint32_t slot = 0; slot < kSlots; ++slot)
-          for (uint32_t source = 0; source < ranks; ++source)
-            for (size_t i = 0; i < size_t{capacity} * InboxLayout::expansion(kind); ++i) {
-              const size_t at = layout.region(kind, slot, source) + i;
-              ASSERT_LT(at, uses.size());
-              EXPECT_EQ(at < layout.sentinel_bytes() / sizeof(Pack), kind == WordKind::kSentinel);
-              ++uses[at];
-            }
-      for (int use : uses) ASSERT_EQ(use, 1);
+    for (uint32_t inbox : {0u, 1u, 3u, 16u})
+      for (uint32_t outbox : {0u, 1u, 2u, 17u}) {
+        const Layout layout{ranks, inbox, outbox};
+        std::vector<int> uses(layout.bytes() / sizeof(Pack));
+        const auto use = [&](WordKind kind, uint32_t region, uint32_t packs) {
+          for (uint32_t at = region; at < region + packs; ++at) {
+            ASSERT_LT(at, uses.size());
+            EXPECT_EQ(at < layout.sentinel_bytes() / sizeof(Pack), kind == WordKind::kSentinel);
+            ++uses[at];
+          }
+        };
+        for (WordKind kind : {WordKind::kSentinel, WordKind::kFlag}) {
+          for (uint32_t slot = 0; slot < kInboxSlots; ++slot)
+            for (uint32_t source = 0; source < ranks; ++source)
+              use(kind, layout.inbox_region(kind, slot, source), inbox);
+          for (uint32_t slot = 0; slot < Layout::outbox_slots(kind); ++slot)
+            use(kind, layout.outbox_region(kind, slot), 2 * outbox);
+        }
+        for (int times : uses) ASSERT_EQ(times, 1);
+      }
+}
+
+TEST(Layout, EveryShadowHasOnePlace) {
+  for (uint32_t ranks = 1; ranks <= kMaxHopRanks; ++ranks)
+    for (uint32_t outbox : {0u, 1u, 7u, 16u}) {
+      const Layout layout{ranks, 5, outbox};
+      std::vector<int> uses(layout.shadow_bytes() / sizeof(Pack));
+      const auto use = [&](uint32_t begin, uint32_t packs) {
+        for (uint32_t at = begin; at < begin + packs; ++at) ++uses.at(at);
+      };
+      for (uint32_t slot = 0; slot < kChangeSlots; ++slot) {
+        use(layout.own_shadow(slot), 2 * outbox);
+        for (uint32_t r = 0; r < ranks; ++r)
+          use(layout.shadow_of(slot, r), layout.outbox_slice(WordKind::kSentinel) + outbox);
+      }
+      for (int times : uses) ASSERT_EQ(times, 1);
     }
+}
+
+TEST(Layout, CapacityIsWhatARegionHolds) {
+  const Layout layout{4, 7, 9};
+  EXPECT_EQ(layout.inbox_capacity(WordKind::kSentinel), 7u);
+  EXPECT_EQ(layout.inbox_capacity(WordKind::kFlag), 3u);
+  EXPECT_EQ(layout.outbox_capacity(WordKind::kSentinel), 9u);
+  EXPECT_EQ(layout.outbox_capacity(WordKind::kFlag), 4u);
 }
 
 TEST(Turn, SlotsGoRoundThroughTheWrapOfTheEpoch) {
   Turn turn{0xFFFFFFFE, 1, 0, 0};
   for (uint32_t k = 0; k < 7; ++k) {
     EXPECT_EQ(turn.epoch, 0xFFFFFFFE + k);
-    EXPECT_EQ(turn.slot, (1 + k) % kSlots);
-    const Turn next = turn_after(turn, 5 + k, 4);
+    EXPECT_EQ(turn.slot, (1 + k) % kInboxSlots);
+    const Turn next = turn_after(turn, 5 + k);
     EXPECT_EQ(slot_before(next.slot), turn.slot);
-    EXPECT_EQ(next.previous_packs, 5 + k);
-    EXPECT_LT(next.sweep, 4u);
+    for (WordKind kind : {WordKind::kSentinel, WordKind::kFlag})
+      EXPECT_EQ(outbox_slot(kind, next.epoch),
+                (outbox_slot(kind, turn.epoch) + 1) % Layout::outbox_slots(kind));
+    EXPECT_EQ(next.left, 5 + k);
     turn = next;
   }
+}
+
+// Flag words are not emptied.
+TEST(Turn, KnowsWhatIsLeft) {
+  EXPECT_EQ(left_in_inbox<SentinelWords>(9), 9u);
+  EXPECT_EQ(left_in_inbox<FlagWords>(9), 0u);
 }
 
 }  // namespace

@@ -37,7 +37,65 @@ const Texts kPathTexts{{"/a", "relative name", "%p", "="}, {""}};
 const std::map<std::string, Texts> kTexts = {
     {"ONEHOP_ENABLE", kSwitchTexts},
     {"ONEHOP_ALGO",
-     {{"auto", "oneshot", "1stage"}, {"", "1-stage", "AUTO", "oneshot ", "one", "twoshot,oneshot"}}},
+     {{"auto", "oneshot", "1stage", "twoshot", "2stage", "oneshot-push", "twoshot-push", "oneshot-staged",
+       "twoshot-staged", "oneshot-pull", "twoshot-pull", "islands"},
+      {"", "1-stage", "AUTO", "oneshot ", "one", "twoshot,oneshot", "oneshot-", "push", "twoshot_push",
+       "oneshot push", "islands-push", "3stage"}}},
+    {"ONEHOP_ISLANDS",
+     {{"auto", "0/1", "1/0", "0-3/4-7", "0,1,2,3/4-7", "0,2/1,3", "1,3/2,0", "0-1,2/3", "2,0-1/3", "0/1/2/3",
+       "0-7/8-15", "8-15/0-7", "0-7/8", "00/01", "0-0/1-1", "0/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15",
+       "0,2,4,6,8,10,12,14/1,3,5,7,9,11,13,15"},
+      {"",
+       "AUTO",
+       "auto ",
+       "none",
+       "0",
+       "0-3",
+       "0,1,2",
+       "/",
+       "0/",
+       "/0",
+       "0/1/",
+       "0//1",
+       ",",
+       "0,/1",
+       ",0/1",
+       "0,,2/1",
+       "0-/1",
+       "-0/1",
+       "0-1-2/3",
+       "1-0/2",
+       "0/2",
+       "1/2",
+       "0,1/1,2",
+       "0,0/1",
+       "0-2/2-3",
+       "0/1/0",
+       "0-8/9",
+       "0-7,8/9",
+       "0-7/8-16",
+       "0-7/8-15/16",
+       "16/0",
+       "0/256",
+       "0/-1",
+       "0/+1",
+       "0 /1",
+       "0/ 1",
+       " 0/1",
+       "0/1 ",
+       "0;1",
+       "0|1",
+       "0/1\n",
+       "a/b",
+       "0x0/1",
+       "0.0/1",
+       "0--1/2",
+       "4294967296/1",
+       "0/18446744073709551617",
+       "0-18446744073709551615/1",
+       "0-3/4-7/auto",
+       "0-7/8-15/0",
+       "0/1,auto"}}},
     {"ONEHOP_MAX_BYTES",
      {{"0", "1", "65536", "64K", "8M", "8192K", "8388608", "0K", "0M"},
       {"",
@@ -64,7 +122,8 @@ const std::map<std::string, Texts> kTexts = {
        "18014398509481984K",
        "17592186044416M",
        "99999999999999999999999999"}}},
-    {"ONEHOP_STAGING", {{"auto", "p2p"}, {"", "host ", "P2P", "p2p,auto", "none"}}},
+    {"ONEHOP_STAGING", {{"auto", "p2p", "host"}, {"", "host ", "P2P", "HOST", "p2p,host", "none"}}},
+    {"ONEHOP_MEASURE", {{"off", "quick", "full"}, {"", "0", "1", "on", "OFF", "quick,full"}}},
     {"ONEHOP_TIMEOUT_S",
      {{"0", "1", "1800", "1000000"}, {"", "-1", "1000001", "1.5", "1s", "1K", " 1", "18446744073709551616"}}},
     {"ONEHOP_LOG",
@@ -133,12 +192,14 @@ TEST(Settings, WhatIsShownIsUnderstoodAsTheSame) {
 }
 
 TEST(Settings, EachVariableReachesItsOwnField) {
-  const Settings s = read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_MAX_BYTES=3K",
-                           "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug",
-                           "ONEHOP_LOG_FILE=/l", "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s"})
-                         .settings;
+  const Settings s =
+      read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_ISLANDS=0/1", "ONEHOP_MAX_BYTES=3K",
+            "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l",
+            "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s"})
+          .settings;
   EXPECT_FALSE(s.enable);
   EXPECT_EQ(s.algo, Algo::kOneShot);
+  EXPECT_EQ(s.islands, (std::vector<uint8_t>{0, 1}));
   EXPECT_EQ(s.max_bytes, 3072u);
   EXPECT_EQ(s.staging, StagingChoice::kP2p);
   EXPECT_EQ(s.timeout_s, 7u);
@@ -146,6 +207,60 @@ TEST(Settings, EachVariableReachesItsOwnField) {
   EXPECT_EQ(s.log_file, "/l");
   EXPECT_TRUE(s.stats);
   EXPECT_EQ(s.stats_file, "/s");
+}
+
+TEST(Settings, EachNameOfAMethodIsThatMethod) {
+  const std::pair<const char*, Algo> cases[] = {
+      {"auto", Algo::kAuto},
+      {"oneshot", Algo::kOneShot},
+      {"1stage", Algo::kOneShot},
+      {"twoshot", Algo::kTwoShot},
+      {"2stage", Algo::kTwoShot},
+      {"oneshot-push", Algo::kOneShotPush},
+      {"twoshot-push", Algo::kTwoShotPush},
+      {"oneshot-staged", Algo::kOneShotStaged},
+      {"twoshot-staged", Algo::kTwoShotStaged},
+      {"oneshot-pull", Algo::kOneShotPull},
+      {"twoshot-pull", Algo::kTwoShotPull},
+      {"islands", Algo::kIslands},
+  };
+  EXPECT_EQ(std::size(cases), kTexts.at("ONEHOP_ALGO").good.size());
+  for (const auto& [text, algo] : cases)
+    EXPECT_EQ(read({std::string("ONEHOP_ALGO=") + text}).settings.algo, algo) << text;
+}
+
+TEST(Settings, EachNameOfAStagingIsThatStaging) {
+  EXPECT_EQ(read({"ONEHOP_STAGING=auto"}).settings.staging, StagingChoice::kAuto);
+  EXPECT_EQ(read({"ONEHOP_STAGING=p2p"}).settings.staging, StagingChoice::kP2p);
+  EXPECT_EQ(read({"ONEHOP_STAGING=host"}).settings.staging, StagingChoice::kHost);
+}
+
+TEST(Settings, EachNameOfAMeasurementIsThatMeasurement) {
+  EXPECT_EQ(read({"ONEHOP_MEASURE=off"}).settings.measure, MeasureChoice::kOff);
+  EXPECT_EQ(read({"ONEHOP_MEASURE=quick"}).settings.measure, MeasureChoice::kQuick);
+  EXPECT_EQ(read({"ONEHOP_MEASURE=full"}).settings.measure, MeasureChoice::kFull);
+}
+
+TEST(Settings, IslandsAreTheIslandOfEachRank) {
+  const std::pair<const char*, std::vector<uint8_t>> cases[] = {
+      {"auto", {}},
+      {"0/1", {0, 1}},
+      {"1/0", {1, 0}},
+      {"0-3/4-7", {0, 0, 0, 0, 1, 1, 1, 1}},
+      {"0,2/1,3", {0, 1, 0, 1}},
+      {"3,1/2,0", {1, 0, 1, 0}},
+      {"0-1,4/2,3,5", {0, 0, 1, 1, 0, 1}},
+      {"0/1-2/3", {0, 1, 1, 2}},
+      {"0-7/8-15", {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}},
+  };
+  for (const auto& [text, islands] : cases)
+    EXPECT_EQ(read({std::string("ONEHOP_ISLANDS=") + text}).settings.islands, islands) << text;
+}
+
+/// A partition that was half read must not stay.
+TEST(Settings, BadIslandsLeaveAuto) {
+  for (const std::string& text : kTexts.at("ONEHOP_ISLANDS").bad)
+    EXPECT_TRUE(read({"ONEHOP_ISLANDS=" + text}).settings.islands.empty()) << text;
 }
 
 TEST(Settings, BytesHaveUnits) {
@@ -178,6 +293,7 @@ TEST(Settings, AnUnknownVariableIsNamedWithItsNearestNeighbour) {
       {"ONEHOP_MAXBYTES", "ONEHOP_MAX_BYTES"},   {"ONEHOP_TIMEOUT", "ONEHOP_TIMEOUT_S"},
       {"ONEHOP_ENABLED", "ONEHOP_ENABLE"},       {"ONEHOP_STAT", "ONEHOP_STATS"},
       {"ONEHOP_STATSFILE", "ONEHOP_STATS_FILE"}, {"ONEHOP_log", "ONEHOP_LOG"},
+      {"ONEHOP_ISLAND", "ONEHOP_ISLANDS"},
   };
   for (const auto& [typed, meant] : cases) {
     const SettingsReport report = read({std::string(typed) + "=1"});
@@ -198,7 +314,9 @@ uint64_t hash_of(const std::vector<std::string>& entries) {
 TEST(SettingsAgreement, SpellingDoesNotMatter) {
   EXPECT_EQ(hash_of({"ONEHOP_ALGO=1stage"}), hash_of({"ONEHOP_ALGO=oneshot"}));
   EXPECT_EQ(hash_of({"ONEHOP_MAX_BYTES=64K"}), hash_of({"ONEHOP_MAX_BYTES=65536"}));
-  EXPECT_EQ(hash_of({"ONEHOP_MAX_BYTES=64K"}), hash_of({})) << "the default, said";
+  EXPECT_EQ(hash_of({"ONEHOP_MAX_BYTES=512K"}), hash_of({})) << "the default, said";
+  EXPECT_EQ(hash_of({"ONEHOP_ALGO=2stage"}), hash_of({"ONEHOP_ALGO=twoshot"}));
+  EXPECT_EQ(hash_of({"ONEHOP_ISLANDS=0-3/4-7"}), hash_of({"ONEHOP_ISLANDS=3,0-2/7,6,4-5"}));
   EXPECT_EQ(hash_of({"ONEHOP_ALGO=1stage", "ONEHOP_STAGING=p2p"}),
             hash_of({"ONEHOP_STAGING=p2p", "ONEHOP_ALGO=1stage"}));
 }
@@ -218,7 +336,8 @@ TEST(SettingsAgreement, OnlyWhatRanksMustAgreeOnCounts) {
 
 /// What changes what a rank launches, or whether it waits, must be agreed on.
 TEST(SettingsAgreement, CoversWhatTheRanksDoTogether) {
-  for (const char* name : {"ONEHOP_ALGO", "ONEHOP_MAX_BYTES", "ONEHOP_STAGING", "ONEHOP_TIMEOUT_S"})
+  for (const char* name : {"ONEHOP_ALGO", "ONEHOP_ISLANDS", "ONEHOP_MAX_BYTES", "ONEHOP_STAGING",
+                           "ONEHOP_MEASURE", "ONEHOP_TIMEOUT_S"})
     EXPECT_TRUE(row_of(name).agree) << name;
   for (const char* name : {"ONEHOP_LOG", "ONEHOP_LOG_FILE", "ONEHOP_STATS", "ONEHOP_STATS_FILE"})
     EXPECT_FALSE(row_of(name).agree) << name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -20,6 +21,26 @@ class Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+/// What `work` puts on the stream, as a graph.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void()>& work,
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal) {
+    cudaGraph_t graph = nullptr;
+    MUST(cudaStreamBeginCapture(stream, mode));
+    work();
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&executable_, graph, 0));
+    MUST(cudaGraphDestroy(graph));
+  }
+  Graph(const Graph&) = delete;
+  ~Graph() { MUST(cudaGraphExecDestroy(executable_)); }
+  void launch(cudaStream_t stream) const { MUST(cudaGraphLaunch(executable_, stream)); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
 };
 
 /// A device array of the device that was current when it was made. Host and device are in step only where a

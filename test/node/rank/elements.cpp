@@ -10,6 +10,8 @@
 #include <random>
 #include <type_traits>
 
+#include "test/node/rank/rank.hpp"
+
 namespace onehop::node {
 namespace {
 
@@ -117,6 +119,19 @@ const std::vector<ElementType>& all_types() {
                                                  {ncclFloat8e4m3, "fp8 (e4m3)", 1, true},
                                                  {ncclFloat8e5m2, "fp8 (e5m2)", 1, true}};
   return types;
+}
+
+const ElementType& type_named(const std::string& name) {
+  for (const ElementType& type : all_types())
+    if (name == type.name) return type;
+  fail("no type " + name);
+}
+
+void put_element(const ElementType& type, uint32_t value, unsigned char* to) {
+  with_type(type.type, [&](auto zero) {
+    const auto element = static_cast<decltype(zero)>(static_cast<float>(value));
+    std::memcpy(to, &element, sizeof(element));
+  });
 }
 
 const std::vector<Operator>& all_operators() {

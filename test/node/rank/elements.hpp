@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace onehop::node {
@@ -19,6 +20,10 @@ struct ElementType {
   bool floating;
 };
 const std::vector<ElementType>& all_types();
+const ElementType& type_named(const std::string& name);
+
+/// Writes `value`, which the type can hold, as an element.
+void put_element(const ElementType&, uint32_t value, unsigned char* to);
 
 struct Operator {
   ncclRedOp_t op;

@@ -1,4 +1,6 @@
 // Communicators that end badly: every waiting rank gets away, and NCCL's own interface says why.
+#include <signal.h>
+
 #include <chrono>
 #include <cstring>
 
@@ -118,6 +120,21 @@ SCENARIO(abort_in_set_up) {
     MUST(!Loaded().found() || counted.taken() == 1);
     MUST(ncclCommDestroy(comm));
   }
+}
+
+/// Rank 0 is killed while the others wait for its words. They go on looking into its memory, until they time
+/// out.
+SCENARIO(one_is_killed) {
+  Stuck stuck(self);
+  if (self.rank == 0) raise(SIGKILL);
+  const auto since = Clock::now();
+  while (stuck.state() == ncclSuccess) {
+    must(Clock::now() - since < std::chrono::seconds(10), "no asynchronous error");
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  MUST(stuck.state() == ncclRemoteError);
+  stuck.stream.synchronize();
+  MUST(ncclCommAbort(stuck.comm));
 }
 
 /// Exits while a call of onehop waits.

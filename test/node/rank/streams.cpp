@@ -1,32 +1,10 @@
 // The calls of one communicator on several streams, and in graphs. No user event orders anything here: onehop
 // does.
-#include <functional>
-
 #include "test/node/rank/device.hpp"
 #include "test/node/rank/loaded.hpp"
 
 namespace onehop::node {
 namespace {
-
-/// What `work` puts on the stream, as a graph.
-class Graph {
- public:
-  Graph(cudaStream_t stream, const std::function<void()>& work,
-        cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal) {
-    cudaGraph_t graph = nullptr;
-    MUST(cudaStreamBeginCapture(stream, mode));
-    work();
-    MUST(cudaStreamEndCapture(stream, &graph));
-    MUST(cudaGraphInstantiate(&executable_, graph, 0));
-    MUST(cudaGraphDestroy(graph));
-  }
-  Graph(const Graph&) = delete;
-  ~Graph() { MUST(cudaGraphExecDestroy(executable_)); }
-  void launch(cudaStream_t stream) const { MUST(cudaGraphLaunch(executable_, stream)); }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-};
 
 /// A communicator that is set up.
 ncclComm_t ready(Rank& self, cudaStream_t stream) {

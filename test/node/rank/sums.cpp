@@ -1,5 +1,6 @@
 // Reductions of every type, operator, size and alignment; and the calls that are not onehop's.
 #include <cstring>
+#include <sstream>
 
 #include "test/node/rank/device.hpp"
 #include "test/node/rank/elements.hpp"
@@ -7,7 +8,7 @@
 namespace onehop::node {
 namespace {
 
-constexpr size_t kLimit = 64 * 1024;  ///< of a call, in bytes, unless ONEHOP_MAX_BYTES says otherwise
+constexpr size_t kLimit = 64 * 1024;  ///< of a call, in bytes: ONEHOP_MAX_BYTES of most of these jobs
 
 /// One call of a batch: elements `first` .. `first + count` of the batch's arrays.
 struct Piece {
@@ -15,10 +16,10 @@ struct Piece {
 };
 
 /// Small counts, then those around the limit. A free element between pieces shows writes that go too far.
-std::vector<Piece> pieces_for(const ElementType& type, size_t step, bool few_large) {
+std::vector<Piece> pieces_for(const ElementType& type, size_t limit_bytes, size_t step, bool few_large) {
   std::vector<size_t> counts;
   for (size_t count = 1; count <= 300; count += step) counts.push_back(count);
-  const size_t limit = kLimit / type.bytes;
+  const size_t limit = limit_bytes / type.bytes;
   counts.insert(counts.end(), {limit, limit + 1});
   if (!few_large) counts.insert(counts.end(), {limit / 2 + 1, limit - 1, 2 * limit + 3});
   std::vector<Piece> pieces;
@@ -30,8 +31,8 @@ std::vector<Piece> pieces_for(const ElementType& type, size_t step, bool few_lar
   return pieces;
 }
 
-bool is_taken(const ElementType& type, const Piece& piece) {
-  return piece.count * type.bytes <= kLimit;
+bool is_taken(const ElementType& type, size_t limit, const Piece& piece) {
+  return piece.count * type.bytes <= limit;
 }
 
 /// All pieces at once, on a stream: in place on some ranks, out of place on others, aligned to the element
@@ -62,11 +63,11 @@ Bytes reduce_batch(const Rank& self, const ElementType& type, ncclRedOp_t op,
 }
 
 /// This rank's share of every result: that the results are the same everywhere is checked too.
-void check_pieces(const Rank& self, const ElementType& type, const Operator& op,
+void check_pieces(const Rank& self, const ElementType& type, const Operator& op, size_t limit,
                   const std::vector<Piece>& pieces, const std::vector<Bytes>& inputs, const Bytes& got) {
   for (const Piece& piece : pieces) {
     // NCCL's average of floating-point numbers is another: it scales before it adds.
-    const bool other = op.op == ncclAvg && type.floating && !is_taken(type, piece);
+    const bool other = op.op == ncclAvg && type.floating && !is_taken(type, limit, piece);
     const auto rank = static_cast<size_t>(self.rank), ranks = static_cast<size_t>(self.ranks);
     const size_t from = piece.count * rank / ranks, to = piece.count * (rank + 1) / ranks;
     must(other || holds_reduction(type, op.op, got, inputs, piece.first + from, to - from),
@@ -87,11 +88,12 @@ void must_be_equal_everywhere(uint64_t hash, int ranks, ncclComm_t comm, const S
 
 }  // namespace
 
-/// Every type with every operator. Argument: the step between the small counts of sums; of others it is
-/// greater.
+/// Every type with every operator. Argument: the step between the small counts of sums (of others it is
+/// greater), and ONEHOP_MAX_BYTES if that is not 64 KiB.
 SCENARIO(reductions) {
   const ncclComm_t comm = self.join();
-  const size_t step = std::stoul(self.argument);
+  size_t step = 0, limit = kLimit;
+  std::istringstream(self.argument) >> step >> limit;
   {
     const Stream stream;
     uint64_t hash = 0xCBF29CE484222325;
@@ -99,15 +101,15 @@ SCENARIO(reductions) {
       for (const Operator& op : all_operators()) {
         // Counts are the protocol's, which does not know the operator.
         const bool few = op.op != ncclSum;
-        const std::vector<Piece> pieces = pieces_for(type, few ? 13 * step : step, few);
+        const std::vector<Piece> pieces = pieces_for(type, limit, few ? 13 * step : step, few);
         std::vector<Bytes> inputs;
         for (int r = 0; r < self.ranks; ++r)
           inputs.push_back(random_inputs(type, pieces.back().first + pieces.back().count + 1,
                                          static_cast<uint64_t>((r * 100 + type.type) * 10 + op.op)));
         const Bytes got = reduce_batch(self, type, op.op, pieces, inputs, comm, stream);
-        check_pieces(self, type, op, pieces, inputs, got);
+        check_pieces(self, type, op, limit, pieces, inputs, got);
         add_to_hash(hash, got.data(), got.size());
-        for (const Piece& piece : pieces) self.expect(is_taken(type, piece) ? "taken" : "size");
+        for (const Piece& piece : pieces) self.expect(is_taken(type, limit, piece) ? "taken" : "size");
       }
     must_be_equal_everywhere(hash, self.ranks, comm, stream);
   }
@@ -172,7 +174,7 @@ SCENARIO(fp8) {
         const Bytes got = reduce_batch(self, type, op.op, pieces, inputs, comm, stream);
         const std::string counted = type.floating ? self.argument : "taken";
         // NCCL's average is another (check_pieces).
-        if (counted == "taken" || op.op != ncclAvg) check_pieces(self, type, op, pieces, inputs, got);
+        if (counted == "taken" || op.op != ncclAvg) check_pieces(self, type, op, kLimit, pieces, inputs, got);
         add_to_hash(hash, got.data(), got.size());
         self.expect(counted, pieces.size());
       }
@@ -182,13 +184,13 @@ SCENARIO(fp8) {
   MUST(ncclCommDestroy(comm));
 }
 
-/// A few sums of growing size: for tests of what is decided. Argument: bytes up to which a call is expected
-/// to be taken; "declined" or "not_inspected" if none is.
+/// A few sums of growing size, to 1 MiB: for tests of what is decided. Argument: bytes up to which a call is
+/// expected to be taken; "declined" or "not_inspected" if none is.
 SCENARIO(plain) {
   const ncclComm_t comm = self.join();
   {
     const Stream stream;
-    for (size_t count = 1; count <= 64 * 1024; count *= 4) {
+    for (size_t count = 1; count <= 256 * 1024; count *= 4) {
       Words data(count, static_cast<uint32_t>(self.rank + 1));
       MUST(sum(data, data, comm, stream));
       stream.synchronize();

@@ -1,7 +1,9 @@
 // onehop's device on the stand-in: the same streams, events, graphs and memory that the program itself uses.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "kernels/host/host_kernels.hpp"
 #include "plugin/device.hpp"
@@ -19,6 +21,18 @@ Error error_of(const char* what, cudaError_t error) {
 Status status_of(const char* what, cudaError_t error) {
   if (error == cudaSuccess) return {};
   return error_of(what, error);
+}
+
+/// Whether a test wants this to fail in this process: ONEHOP_STANDIN_FAIL names what, divided by commas.
+bool fails(std::string_view what) {
+  const char* setting = std::getenv("ONEHOP_STANDIN_FAIL");
+  std::string_view rest = setting != nullptr ? setting : "";
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    if (rest.substr(0, end) == what) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
 }
 
 class CpuDevice final : public Device {
@@ -40,7 +54,10 @@ class CpuDevice final : public Device {
 
   Result<size_t> free_memory() override { return kDeviceMemory; }
 
-  Result<void*> allocate(size_t bytes) override { return allocate_kind(MemoryKind::kDevice, bytes); }
+  Result<void*> allocate(size_t bytes) override {
+    if (fails("allocate")) return error_of("cannot allocate memory", cudaErrorMemoryAllocation);
+    return allocate_kind(MemoryKind::kDevice, bytes);
+  }
   void release(void* memory) override { release_kind(MemoryKind::kDevice, memory); }
 
   Result<MemoryHandle> export_memory(void* memory) override {
@@ -54,7 +71,7 @@ class CpuDevice final : public Device {
   Result<void*> import_memory(const MemoryHandle& handle) override {
     SharedHandle shared{};
     std::memcpy(&shared, handle.bytes.data(), sizeof shared);
-    void* memory = standin::import_memory(shared);
+    void* memory = fails("import") ? nullptr : standin::import_memory(shared);
     if (memory == nullptr) return error_of("cannot import memory", cudaErrorMapBufferObjectFailed);
     return memory;
   }
@@ -63,11 +80,23 @@ class CpuDevice final : public Device {
 
   Status enable_peer(int peer) override {
     if (!is_device(peer)) return error_of("cannot enable peer access", cudaErrorInvalidDevice);
+    if (fails("peer")) return error_of("cannot enable peer access", cudaErrorNotSupported);
     return {};
   }
 
   Result<void*> allocate_pinned(size_t bytes) override { return allocate_kind(MemoryKind::kPinned, bytes); }
   void release_pinned(void* memory) override { release_kind(MemoryKind::kPinned, memory); }
+
+  Status register_host(void* memory, size_t bytes) override {
+    if (fails("register")) return error_of("cannot register host memory", cudaErrorNotSupported);
+    Lock lock;
+    if (const cudaError_t error = check_unsafe_call(lock))
+      return error_of("cannot register host memory", error);
+    lock.unlock();
+    if (register_memory(memory, bytes)) return {};
+    return error_of("cannot register host memory", cudaErrorInvalidValue);
+  }
+  void unregister_host(void* memory) override { release_kind(MemoryKind::kRegistered, memory); }
 
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     return status_of("cannot copy", issue(stream, [=] { std::memmove(to, from, bytes); }));
@@ -151,7 +180,49 @@ class CpuDevice final : public Device {
     return status_of("cannot capture a record", record_event(lock, event, stream, cudaEventRecordExternal));
   }
 
-  Status load_kernels() override { return {}; }
+  // A CPU's times say nothing about links between GPUs; a test of measuring takes them for what they are.
+  bool has_times() override { return std::getenv("ONEHOP_STANDIN_TIMES") != nullptr; }
+  Status begin_capture(Stream stream) override {
+    return status_of("cannot capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  }
+  Result<Graph> end_capture(Stream stream) override {
+    cudaGraph_t graph = nullptr;
+    Graph executable = nullptr;
+    cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&executable, graph, 0);
+    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+    if (error != cudaSuccess) return error_of("cannot make a graph", error);
+    return executable;
+  }
+  Status launch(Graph graph, Stream stream) override {
+    return status_of("cannot launch a graph", cudaGraphLaunch(graph, stream));
+  }
+  void destroy_graph(Graph graph) override { (void)cudaGraphExecDestroy(graph); }
+  Result<Event> create_timer() override {
+    Lock lock;
+    return Event{standin::create_event(lock, cudaEventDefault).get()};
+  }
+  // As work of its own, which knows when it was done, and which what follows comes behind.
+  Status record_timer(Event event, Stream stream) override {
+    Lock lock;
+    const EventRef timer = find_event(lock, event);
+    return status_of("cannot record a timer", issue(lock, stream, [timer] {
+                       Lock at_replay;
+                       timer->point = std::make_shared<Point>();
+                       reach(at_replay, timer->point);
+                     }));
+  }
+  Result<double> elapsed_us(Event from, Event to) override {
+    float ms = 0;
+    const cudaError_t error = cudaEventElapsedTime(&ms, from, to);
+    if (error != cudaSuccess) return error_of("cannot tell a time", error);
+    return ms * 1000.0;
+  }
+
+  Status load_kernels() override {
+    if (fails("kernels")) return error_of("cannot load the kernels", cudaErrorNotSupported);
+    return {};
+  }
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
     return status_of("cannot launch a kernel", issue(stream, [=] { run_on_host(comm, operation); }));

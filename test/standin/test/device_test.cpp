@@ -4,7 +4,10 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "kernels/protocol/state.hpp"
 #include "test/standin/test/support.hpp"
@@ -29,6 +32,64 @@ TEST(CpuDevice, SharesMemory) {
   device().unmap_memory(other);
   device().release(memory);
   EXPECT_FALSE(device().import_memory(*handle));
+}
+
+/// Whole pages of the program's own memory, once each.
+TEST(CpuDevice, RegistersHostMemory) {
+  constexpr size_t kBytes = 8192;
+  void* const memory = std::aligned_alloc(4096, kBytes);
+  ASSERT_TRUE(device().register_host(memory, kBytes));
+  EXPECT_FALSE(device().register_host(memory, kBytes)) << "twice";
+  cudaPointerAttributes attributes{};
+  EXPECT_CUDA(cudaPointerGetAttributes(&attributes, memory));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  device().unregister_host(memory);
+  EXPECT_CUDA(cudaPointerGetAttributes(&attributes, memory));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_TRUE(device().register_host(memory, kBytes));
+  device().unregister_host(memory);
+  std::free(memory);
+}
+
+TEST(CpuDevice, FailsWhereATestSaysSo) {
+  void* const memory = *device().allocate(4096);
+  const MemoryHandle handle = *device().export_memory(memory);
+  alignas(4096) static unsigned char page[4096];
+  const std::pair<const char*, std::function<bool()>> calls[] = {
+      {"allocate",
+       [&] {
+         const Result<void*> made = device().allocate(4096);
+         if (made) device().release(*made);
+         return static_cast<bool>(made);
+       }},
+      {"import",
+       [&] {
+         const Result<void*> made = device().import_memory(handle);
+         if (made) device().unmap_memory(*made);
+         return static_cast<bool>(made);
+       }},
+      {"peer", [&] { return static_cast<bool>(device().enable_peer(1)); }},
+      {"register",
+       [&] {
+         const bool registered = static_cast<bool>(device().register_host(page, sizeof(page)));
+         if (registered) device().unregister_host(page);
+         return registered;
+       }},
+      {"kernels", [&] { return static_cast<bool>(device().load_kernels()); }},
+  };
+  const auto expect = [&](const std::string& setting, const std::string& failing) {
+    setenv("ONEHOP_STANDIN_FAIL", setting.c_str(), 1);
+    for (const auto& [name, call] : calls) EXPECT_EQ(call(), name != failing) << name << " with " << setting;
+  };
+  for (const auto& each : calls) {
+    const std::string name = each.first;
+    for (const std::string& setting : {name, "x," + name, name + ",x", "," + name + ","})
+      expect(setting, name);
+    for (const std::string& setting : {name + "x", "x" + name, name + " "}) expect(setting, "");
+  }
+  unsetenv("ONEHOP_STANDIN_FAIL");
+  for (const auto& [name, call] : calls) EXPECT_TRUE(call()) << name;
+  device().release(memory);
 }
 
 TEST(CpuDevice, UsesTheStreamsOfTheProgram) {
@@ -85,13 +146,13 @@ TEST(CpuDevice, RunsKernels) {
   }
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     CommView& view = views[rank];
-    view.layout = {kRanks, 16};
+    view.layout = {kRanks, 16, 0};
     view.state = new (*device().allocate(sizeof(State))) State;
     view.state->turn = first_turn();
     view.control = static_cast<Control*>(*device().allocate_pinned(sizeof(Control)));
-    auto* inbox = static_cast<unsigned char*>(*device().allocate(view.layout.bytes()));
-    std::memset(inbox, 0xff, view.layout.sentinel_bytes());
-    for (CommView& other : views) other.inbox(rank) = inbox;
+    auto* staging = static_cast<unsigned char*>(*device().allocate(view.layout.bytes()));
+    std::memset(staging, 0xff, view.layout.sentinel_bytes());
+    for (CommView& other : views) other.staging(rank) = staging;
   }
   TestStream streams[kRanks];
   DeviceArray<float> arrays[kRanks] = {DeviceArray<float>(20, 1.0f), DeviceArray<float>(20, 2.0f)};
@@ -105,7 +166,7 @@ TEST(CpuDevice, RunsKernels) {
     streams[rank].synchronize();
     EXPECT_EQ(arrays[rank][19], 24.0f);
     device().release(views[rank].state);
-    device().release(views[rank].inbox(rank));
+    device().release(views[rank].own);
     device().release_pinned(views[rank].control);
   }
 }

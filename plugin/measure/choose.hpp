@@ -1,0 +1,31 @@
+// From times to a plan. Pure functions of what all ranks know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin/measure/timings.hpp"
+#include "plugin/plan.hpp"
+
+namespace onehop {
+
+/// A method must take at most this part of NCCL's time, else NCCL keeps the size: what is measured in a
+/// set-up of some milliseconds is only so exact, and a size at which onehop were slower is worse than one at
+/// which it might have been a little faster.
+inline constexpr double kMargin = 0.95;
+/// Between methods the choice stays with the one that is best at the next smaller size, unless another takes
+/// less than this part of its time: noise alone should not change it.
+inline constexpr double kLoyalty = 0.97;
+
+/// The methods worth measuring again, best first: those that win somewhere, and the next best. At most
+/// `most`.
+std::vector<Method> leaders(const Timings&, size_t most);
+
+/// Sets the ranges of `plan`: at each measured size what is best there, in between what is best by straight
+/// lines from size to size, and NCCL beyond the largest. `timings` has a row for NCCL, and no NaN.
+void choose(const Timings& timings, Plan& plan);
+
+/// The plan, with the time of the largest measured call of each range beside NCCL's.
+std::string describe(const Plan&, const Timings&);
+
+}  // namespace onehop

@@ -1,0 +1,116 @@
+#include "plugin/staging/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace onehop {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Error failed(const char* what) {
+  return {std::string(what) + ": " + std::strerror(errno)};
+}
+
+size_t round_up(size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept {
+  *this = std::move(other);
+}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  close_name();
+  if (data_ != nullptr) munmap(data_, size_ + kPage);
+}
+
+void SharedMemory::close_name() {
+  if (name_.fd >= 0 && name_.pid == getpid()) close(name_.fd);
+  name_.fd = -1;
+}
+
+Status SharedMemory::map(int fd, size_t bytes) {
+  size_ = round_up(bytes);
+  void* memory = mmap(nullptr, size_ + kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return failed("mmap of shared memory");
+  data_ = memory;
+  // A forked child does not use it, and pinned pages must not be copied when it writes.
+  (void)madvise(data_, size_ + kPage, MADV_DONTFORK);
+  return {};
+}
+
+Result<SharedMemory> SharedMemory::create(size_t bytes) {
+  Fd fd(memfd_create("onehop", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd.get() < 0) return failed("memfd_create");
+  if (ftruncate(fd.get(), static_cast<off_t>(round_up(bytes) + kPage)) != 0) return failed("ftruncate");
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return failed("sealing shared memory");
+  SharedMemory memory;
+  if (Status mapped = memory.map(fd.get(), bytes); !mapped) return mapped.error();
+  SharedMemoryName& name = memory.name_;
+  name.bytes = memory.size_;
+  name.pid = getpid();
+  if (getrandom(name.nonce, sizeof(name.nonce), 0) != sizeof(name.nonce)) return failed("getrandom");
+  std::memcpy(static_cast<unsigned char*>(memory.data_) + memory.size_, name.nonce, sizeof(name.nonce));
+  name.fd = fd.release();
+  return memory;
+}
+
+Result<SharedMemory> SharedMemory::open(const SharedMemoryName& name, size_t bytes) {
+  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
+  // A wrong process id could lead to a pipe or a device, where opening itself waits or acts: look first.
+  struct stat status;
+  if (name.pid <= 0 || name.fd < 0 || stat(path.c_str(), &status) != 0)
+    return failed(("opening the shared memory of process " + std::to_string(name.pid)).c_str());
+  const auto wanted = static_cast<off_t>(round_up(bytes) + kPage);
+  const Error wrong{"process " + std::to_string(name.pid) +
+                    " is not the peer, or has other memory; different PID namespaces?"};
+  if (!S_ISREG(status.st_mode) || status.st_size != wanted || name.bytes != round_up(bytes)) return wrong;
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0)
+    return failed(("opening the shared memory of process " + std::to_string(name.pid)).c_str());
+  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1 of a file that can have none
+  if (fstat(fd.get(), &status) != 0 || status.st_size != wanted || seals < 0 || (seals & kSeals) != kSeals)
+    return wrong;
+  SharedMemory memory;
+  if (Status mapped = memory.map(fd.get(), bytes); !mapped) return mapped.error();
+  if (std::memcmp(static_cast<unsigned char*>(memory.data_) + memory.size_, name.nonce, sizeof(name.nonce)) !=
+      0)
+    return wrong;
+  return memory;
+}
+
+}  // namespace onehop

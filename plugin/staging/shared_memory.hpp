@@ -1,0 +1,50 @@
+// Host memory that several processes of a node share, without a name anywhere: a memfd, which peers open
+// through the owner's /proc/<pid>/fd. Nothing is left behind whatever way a process ends, /dev/shm is not
+// used, and only the same user can open it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "plugin/result.hpp"
+
+namespace onehop {
+
+/// Where a peer finds the memory. All of it is checked before a byte is believed: a process id of another
+/// namespace may name any process.
+struct SharedMemoryName {
+  uint64_t bytes = 0;
+  uint64_t nonce[2] = {};  ///< random; also in the memory
+  int32_t pid = 0;
+  int32_t fd = -1;
+};
+
+class SharedMemory {
+ public:
+  static Result<SharedMemory> create(size_t bytes);
+  /// Fails unless it is the memory of that name, of `bytes` bytes, which its owner cannot shrink any more.
+  static Result<SharedMemory> open(const SharedMemoryName&, size_t bytes);
+
+  SharedMemory() = default;
+  SharedMemory(SharedMemory&&) noexcept;
+  SharedMemory& operator=(SharedMemory&&) noexcept;
+  ~SharedMemory();
+
+  /// Zeroed at first; page-aligned.
+  void* data() const { return data_; }
+  size_t size() const { return size_; }
+  const SharedMemoryName& name() const { return name_; }
+  /// Nobody can open it any more; who has it, keeps it.
+  void close_name();
+
+ private:
+  Status map(int fd, size_t bytes);
+
+  void* data_ = nullptr;
+  size_t size_ = 0;  ///< without the page behind it, which holds the nonce
+  SharedMemoryName name_;
+};
+
+}  // namespace onehop

@@ -1,0 +1,7 @@
+#include "test/protocol/launched.hpp"
+
+namespace onehop::test {
+
+template void Launched::run(PlainFabric::Memory&, const HostGroup&, const CommView&, const Operation&, bool);
+
+}  // namespace onehop::test
