@@ -230,7 +230,8 @@ TEST_F(Nccl, RunsOnStockWhateverTheSettings) {
   const Outcome wrong = script(steps, {{"NCCL_ENV_PLUGIN", PLUGIN}, {"ONEHOP_ALGO", "1-stage"}});
   expect_stock_results(wrong, stock);
   EXPECT_EQ(lines_with(wrong.err, "onehop"), 1) << wrong.err;
-  EXPECT_EQ(lines_with(wrong.err, "ONEHOP_ALGO=1-stage: not understood; allowed: auto, oneshot (or 1stage)"), 1)
+  EXPECT_EQ(lines_with(wrong.err, "ONEHOP_ALGO=1-stage: not understood; allowed: auto, oneshot (or 1stage)"),
+            1)
       << wrong.err;
 }
 
