@@ -38,7 +38,9 @@ constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& c
   switch (method) {
     case Method::kOneShot:
     case Method::kOneShotPull:
-      return spread(packs, packs <= 1024 ? 64 : 256, kMaxBlocks);
+      // Each thread reads one pack of every rank: with many ranks, small blocks on more multiprocessors are
+      // faster; with few, a second block only costs the arrival that it makes necessary.
+      return spread(packs, ranks > 4 && packs <= 1024 ? 64 : 256, kMaxBlocks);
     case Method::kTwoShot:
     case Method::kTwoShotPull:
       return spread(share, share <= 1024 ? 64 : 256, kMaxBlocks);

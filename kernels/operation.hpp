@@ -96,12 +96,12 @@ struct HopView {
   Layout layout;
   uint32_t rank = 0;
   uint32_t ranks = 0;
+  bool in_host = false;                         ///< staging memory is in host memory
   unsigned char* own = nullptr;                 ///< this rank's staging memory
+  Pack* shadows = nullptr;                      ///< device memory of this rank alone; for pull methods
   unsigned char* peers[kMaxHopRanks - 1] = {};  ///< that of ranks rank + 1, rank + 2, ..., round to rank - 1
   Control* control = nullptr;                   ///< pinned host memory
   uint64_t budget_ns = 0;                       ///< longest wait for a peer; 0: none
-  Pack* shadows = nullptr;                      ///< device memory of this rank alone; for pull methods
-  bool in_host = false;                         ///< staging memory is in host memory
 
   /// Rank r's staging memory, as this rank addresses it.
   ONEHOP_HD unsigned char* staging(uint32_t r) const { return r == rank ? own : peers[place_of(r)]; }

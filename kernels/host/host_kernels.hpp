@@ -5,7 +5,10 @@
 
 namespace onehop {
 
+struct Tampering;
+
 /// Runs one all-reduce on the calling thread, and returns when it is done (or the communicator has failed).
-void run_on_host(const CommView& comm, const Operation& operation);
+/// `tampering`: over broken links (tampering.hpp).
+void run_on_host(const CommView& comm, const Operation& operation, const Tampering* tampering = nullptr);
 
 }  // namespace onehop

@@ -16,10 +16,9 @@ double cost(const Timings::Row& row, size_t i) {
 const Timings::Row* best_at(const Timings& timings, size_t i, const Timings::Row* before) {
   const Timings::Row* best = nullptr;
   for (const Timings::Row& row : timings.rows)
-    if (!std::isnan(row.us[i]) && (best == nullptr || cost(row, i) < cost(*best, i))) best = &row;
+    if (best == nullptr || cost(row, i) < cost(*best, i)) best = &row;
   // Loyalty is for methods; NCCL has its margin already.
-  if (before != nullptr && before->method && best->method && !std::isnan(before->us[i]) &&
-      cost(*best, i) > kLoyalty * cost(*before, i))
+  if (before != nullptr && before->method && best->method && cost(*best, i) > kLoyalty * cost(*before, i))
     return before;
   return best;
 }

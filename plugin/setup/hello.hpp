@@ -28,7 +28,7 @@ enum class Veto : uint32_t {
 /// trusted before verdict_of() has looked at it.
 struct Hello {
   static constexpr uint64_t kMagic = 0x31706F68656E6FULL;  ///< "onehop1"
-  static constexpr uint32_t kWire = 1;
+  static constexpr uint32_t kWire = 2;
 
   uint64_t magic = kMagic;
   uint32_t wire = kWire;  ///< version of this record and of the steps of set-up

@@ -56,6 +56,7 @@ Result<CommView> Staging::pair_view(uint32_t peer, uint32_t round, Stream stream
   pair.own = view_.own + at;
   pair.staging(1 - pair.rank) = view_.staging(peer) + at;
   pair.control = view_.control;
+  pair.in_host = view_.in_host;
   const Status prepared = prepare(pair, own_bytes(view_.layout) + round * own_bytes(pair.layout), stream);
   if (!prepared) return prepared.error();
   return pair;

@@ -7,6 +7,7 @@
 
 #include "kernels/host/host_kernels.hpp"
 #include "plugin/device.hpp"
+#include "test/standin/cudart/broken_links.hpp"
 #include "test/standin/cudart/capture.hpp"
 #include "test/standin/cudart/devices.hpp"
 #include "test/standin/cudart/memory.hpp"
@@ -73,10 +74,14 @@ class CpuDevice final : public Device {
     std::memcpy(&shared, handle.bytes.data(), sizeof shared);
     void* memory = fails("import") ? nullptr : standin::import_memory(shared);
     if (memory == nullptr) return error_of("cannot import memory", cudaErrorMapBufferObjectFailed);
+    note_imported(memory, find_memory(memory)->bytes);
     return memory;
   }
 
-  void unmap_memory(void* imported) override { release_kind(MemoryKind::kImported, imported); }
+  void unmap_memory(void* imported) override {
+    note_gone(imported);
+    release_kind(MemoryKind::kImported, imported);
+  }
 
   Status enable_peer(int peer) override {
     if (!is_device(peer)) return error_of("cannot enable peer access", cudaErrorInvalidDevice);
@@ -93,10 +98,15 @@ class CpuDevice final : public Device {
     if (const cudaError_t error = check_unsafe_call(lock))
       return error_of("cannot register host memory", error);
     lock.unlock();
-    if (register_memory(memory, bytes)) return {};
-    return error_of("cannot register host memory", cudaErrorInvalidValue);
+    if (!register_memory(memory, bytes))
+      return error_of("cannot register host memory", cudaErrorInvalidValue);
+    note_registered(memory, bytes);
+    return {};
   }
-  void unregister_host(void* memory) override { release_kind(MemoryKind::kRegistered, memory); }
+  void unregister_host(void* memory) override {
+    note_gone(memory);
+    release_kind(MemoryKind::kRegistered, memory);
+  }
 
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     return status_of("cannot copy", issue(stream, [=] { std::memmove(to, from, bytes); }));
@@ -225,7 +235,8 @@ class CpuDevice final : public Device {
   }
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
-    return status_of("cannot launch a kernel", issue(stream, [=] { run_on_host(comm, operation); }));
+    return status_of("cannot launch a kernel",
+                     issue(stream, [=] { run_on_host(comm, operation, tampering_for(comm).get()); }));
   }
 
  private:
