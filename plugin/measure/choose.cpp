@@ -14,9 +14,9 @@ double cost(const Timings::Row& row, size_t i) {
 }
 
 const Timings::Row* best_at(const Timings& timings, size_t i, const Timings::Row* before) {
-  const Timings::Row* best = nullptr;
+  const Timings::Row* best = &timings.rows.front();
   for (const Timings::Row& row : timings.rows)
-    if (best == nullptr || cost(row, i) < cost(*best, i)) best = &row;
+    if (cost(row, i) < cost(*best, i)) best = &row;
   // Loyalty is for methods; NCCL has its margin already.
   if (before != nullptr && before->method && best->method && cost(*best, i) > kLoyalty * cost(*before, i))
     return before;
