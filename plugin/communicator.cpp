@@ -1,12 +1,12 @@
 #include "plugin/communicator.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "plugin/device_scope.hpp"
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
+#include "plugin/pieces.hpp"
 
 namespace onehop {
 
@@ -68,14 +68,7 @@ Status Communicator::on_stream(Stream stream, Step&& step) {
 nccl::Result Communicator::run(const Operation& operation, size_t piece, Stream stream) {
   const Status status = on_stream(stream, [&](const Capture& capture) {
     Status step = order_->before(stream, capture);
-    Operation next = operation;
-    const size_t bytes = element_size(operation.element);
-    for (size_t done = 0; step && done < operation.count; done += next.count) {
-      next.send = static_cast<const unsigned char*>(operation.send) + done * bytes;
-      next.receive = static_cast<unsigned char*>(operation.receive) + done * bytes;
-      next.count = std::min(piece, operation.count - done);
-      step = device_->launch(staging_->view(), next, stream);
-    }
+    if (step) step = launch_in_pieces(*device_, staging_->view(), operation, piece, stream);
     if (step) step = order_->after(stream, capture);
     return step;
   });

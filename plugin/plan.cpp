@@ -173,6 +173,11 @@ bool Plan::is_empty() const {
   return true;
 }
 
+size_t Plan::piece(Method method, Element element) const {
+  const size_t packs = largest_operation(method, layout, word_kind(element), islands, wide_packs(element));
+  return packs * (sizeof(Pack) / element_size(element));
+}
+
 bool Plan::needs(uint32_t rank, uint32_t peer) const {
   // A GPU can map few peers; islands keep to their partners.
   for (uint32_t i = 0; i < candidate_count; ++i)
@@ -218,12 +223,16 @@ Result<Plan> make_plan(const Settings& settings, StagingKind kind, uint32_t rank
   return plan;
 }
 
+std::string describe(const Plan::Range& range) {
+  return std::string(range.method ? name_of(*range.method) : "NCCL") + " up to " +
+         std::to_string(range.max_bytes) + " bytes";
+}
+
 std::string describe(const Plan& plan) {
   std::string text;
   for (uint32_t i = 0; i < plan.count; ++i) {
     if (i > 0) text += ", ";
-    text += std::string(plan.ranges[i].method ? name_of(*plan.ranges[i].method) : "NCCL") + " up to " +
-            std::to_string(plan.ranges[i].max_bytes) + " bytes";
+    text += describe(plan.ranges[i]);
   }
   return text;
 }
@@ -244,9 +253,7 @@ Decision decide(const SharedFacts& call, const Plan& plan) {
   while (range + 1 < plan.count && bytes > plan.ranges[range].max_bytes) ++range;
   const std::optional<Method> method = plan.ranges[range].method;
   if (!method) return {{}, Pass::kSlower};
-  const size_t packs =
-      largest_operation(*method, plan.layout, word_kind(*element), plan.islands, wide_packs(*element));
-  return {Served{*element, *reduction, *method, packs * (sizeof(Pack) / size)}, {}};
+  return {Served{*element, *reduction, *method, plan.piece(*method, *element)}, {}};
 }
 
 bool starts_set_up(const SharedFacts& call) {

@@ -51,6 +51,8 @@ struct Plan {
   uint64_t max_bytes() const { return count == 0 ? 0 : ranges[count - 1].max_bytes; }
   /// A range above those there are; one that continues the last range extends it.
   void add(uint64_t up_to, std::optional<Method>);
+  /// Elements that one operation can carry.
+  size_t piece(Method, Element) const;
   /// Whether NCCL serves every call.
   bool is_empty() const;
   /// Whether `rank` must reach the memory of `peer`.
@@ -61,7 +63,9 @@ struct Plan {
 /// share; an Error says why there is none. Its ranges are guesses, for as long as nothing is measured.
 Result<Plan> make_plan(const Settings&, StagingKind, uint32_t ranks);
 
-/// "one-shot push up to 65536 bytes, two-shot push up to 524288"
+/// "one-shot push up to 65536 bytes"
+std::string describe(const Plan::Range&);
+/// The ranges one after another.
 std::string describe(const Plan&);
 
 /// Staging memory of one rank, for one communicator. The largest that a plan may need.

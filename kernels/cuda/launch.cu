@@ -44,18 +44,17 @@ cudaError_t launch(const CommView& comm, const Operation& operation, const Geome
 }
 
 cudaError_t load_cuda_kernels() {
-  for (uint32_t method = 0; method < kMethods; ++method) {
-    for (uint32_t element = 0; element < kElements; ++element) {
-      for (const Reduction reduction : {Reduction::kSum, Reduction::kMax}) {
-        for (const uint32_t ranks : {2u, 4u, kMaxHopRanks}) {
-          Operation operation;
-          operation.method = static_cast<Method>(method);
-          operation.element = static_cast<Element>(element);
-          operation.reduction = reduction;
-          cudaFuncAttributes attributes;
-          const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel_of(operation, ranks));
-          if (error != cudaSuccess) return error;
-        }
+  const auto load = [](Kernel kernel) {
+    cudaFuncAttributes attributes;
+    return kernel == nullptr ? cudaSuccess : cudaFuncGetAttributes(&attributes, kernel);
+  };
+  for (uint32_t e = 0; e < kElements; ++e) {
+    const auto element = static_cast<Element>(e);
+    if (const cudaError_t error = load(untyped_kernel(element)); error != cudaSuccess) return error;
+    for (uint32_t method = 0; method < kMethods; ++method) {
+      for (const uint32_t ranks : {2u, 4u, kMaxHopRanks}) {
+        const cudaError_t error = load(sum_kernel(static_cast<Method>(method), element, ranks));
+        if (error != cudaSuccess) return error;
       }
     }
   }

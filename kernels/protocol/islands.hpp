@@ -34,33 +34,27 @@ struct IslandPlaces {
 
 /// The mates of a rank as sources: member k of its island.
 template <class Words>
-struct FromMates {
-  using Route = Push<Words>;
-  using Arrival = typename Route::Arrival;
-  static constexpr bool kFar = false;
-  const CommView& comm;
-  const Route& route;
-  uint32_t island;
+class FromMates : public Push<Words> {
+ public:
+  using typename Push<Words>::Arrival;
+  using typename Push<Words>::Place;
 
-  ONEHOP_HD uint32_t rank_of(uint32_t k) const { return comm.islands.member(island, k); }
-  using Place = typename Route::Place;
-  ONEHOP_HD Place place_of(Area area, uint32_t i) const { return route.place_of(area, i); }
+  ONEHOP_HD FromMates(const Push<Words>& route, const Islands& islands, uint32_t island)
+      : Push<Words>(route), islands_(islands), island_(island) {}
+
+  ONEHOP_HD uint32_t rank_of(uint32_t k) const { return islands_.member(island_, k); }
   template <class Mem>
   ONEHOP_HD Arrival look_for(Mem& memory, uint32_t k, Place p) const {
-    return route.look_for(memory, rank_of(k), p);
+    return Push<Words>::look_for(memory, rank_of(k), p);
   }
   template <class Mem>
   ONEHOP_HD void look_again(Mem& memory, uint32_t k, Place p, bool /*strong*/, Arrival& arrival) const {
     arrival = look_for(memory, k, p);
   }
-  ONEHOP_HD Arrival arrived_as(const Pack& sendable) const { return route.arrived_as(sendable); }
-  ONEHOP_HD uint32_t judge(uint32_t seen, const Arrival& arrival) const { return route.judge(seen, arrival); }
-  ONEHOP_HD static bool complete(uint32_t seen) { return Route::complete(seen); }
-  template <class Mem>
-  ONEHOP_HD Pack take(Mem& memory, uint32_t k, Place p, const Arrival& arrival) const {
-    return route.take(memory, k, p, arrival);
-  }
-  ONEHOP_HD static Pack own(const Arrival& arrival) { return Route::own(arrival); }
+
+ private:
+  const Islands& islands_;
+  const uint32_t island_;
 };
 
 /// As one_shot(), for up to kMaxRanks ranks in islands of up to kBound.
@@ -116,7 +110,7 @@ ONEHOP_HD void island_reduce(Mem& memory, const Group& group, const CommView& co
 
   // From island to island.
   const auto output = Types::output(operation);
-  const FromMates<Words> mates{comm, route, home};
+  const FromMates<Words> mates(route, islands, home);
   Incoming<kBound, FromMates<Words>> incoming(comm, mates, place);
   for (uint32_t i = own.begin + first; i < own.end; i += stride) {
     const uint32_t j = i - own.begin;

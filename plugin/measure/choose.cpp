@@ -79,8 +79,7 @@ std::string describe(const Plan& plan, const Timings& timings) {
   for (uint32_t r = 0; r < plan.count; ++r) {
     const auto& [max_bytes, method] = plan.ranges[r];
     if (r > 0) text += ", ";
-    text +=
-        std::string(method ? name_of(*method) : "NCCL") + " up to " + std::to_string(max_bytes) + " bytes";
+    text += describe(plan.ranges[r]);
     const Timings::Row *row = timings.of(method), *nccl = timings.of(std::nullopt);
     for (size_t i = timings.sizes.size(); method && row != nullptr && nccl != nullptr && i-- > 0;) {
       if (timings.sizes[i] > max_bytes || timings.sizes[i] <= above) continue;

@@ -8,6 +8,7 @@
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
 #include "plugin/measure/choose.hpp"
+#include "plugin/pieces.hpp"
 #include "plugin/setup/progress.hpp"
 
 namespace onehop {
@@ -79,17 +80,9 @@ class Subject {
   /// The smallest operation: no rank leaves it before all have come.
   Status meet() { return run(member_.plan.candidates[0], sizeof(Pack)); }
   Status run(Method method, uint64_t bytes) {
-    const Plan& plan = member_.plan;
-    const uint64_t piece = largest_operation(method, plan.layout, WordKind::kSentinel, plan.islands,
-                                             wide_packs(Element::kBfloat16)) *
-                           sizeof(Pack);
-    Status launched;
-    for (uint64_t done = 0; launched && done < bytes; done += piece)
-      launched = device_.launch(view_,
-                                {buffer_ + done, receive_ + done, std::min(piece, bytes - done) / 2,
-                                 Element::kBfloat16, Reduction::kSum, method},
-                                member_.stream);
-    return launched;
+    const Operation operation{buffer_, receive_, bytes / 2, Element::kBfloat16, Reduction::kSum, method};
+    return launch_in_pieces(device_, view_, operation, member_.plan.piece(method, Element::kBfloat16),
+                            member_.stream);
   }
   Status run_nccl(const nccl::Functions& functions, uint64_t bytes) {
     const nccl::Result result = functions.AllReduce(buffer_, receive_, bytes / 2, nccl::kBfloat16, nccl::kSum,

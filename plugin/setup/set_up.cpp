@@ -118,8 +118,6 @@ class SetUp {
           table.begin(), table.end(), [](const Hello& h) { return h.process == globals().process; }));
       for (size_t r = 0; r < table.size(); ++r)
         for (size_t other = 0; other < r; ++other) m.shares_gpu |= table[other].gpu == table[r].gpu;
-      m.has_other_processes = std::any_of(table.begin(), table.end(),
-                                          [](const Hello& h) { return h.process != globals().process; });
       m.avoids_peers =
           std::any_of(table.begin(), table.end(), [](const Hello& h) { return h.avoids_peers != 0; });
       for (const Hello& h : table) m.failed_probes |= h.failed_probes;
@@ -174,6 +172,13 @@ class SetUp {
     m.staging.reset();
   }
 
+  /// Words may still be under way to this memory, now or ever: it is not used for anything else, and goes on
+  /// counting.
+  static void abandon(Member& m) {
+    globals().staging_bytes += m.staging->bytes();
+    (void)m.staging.release();
+  }
+
   nccl::Result allocate() {
     const nccl::Result result = exchange_all([this](Member& m) {
       const CurrentDevice scope(device_, m.device_index);
@@ -203,8 +208,8 @@ class SetUp {
     }
     if (status) status = m.staging->allocate(m.stream);
     if (!status) return status;
-    const Result<StagingAddress> made =
-        m.staging->address(globals().process, m.device_index, m.has_other_processes);
+    const bool shared = m.ranks_here < static_cast<uint32_t>(m.ranks);
+    const Result<StagingAddress> made = m.staging->address(globals().process, m.device_index, shared);
     if (!made) return made.error();
     address = *made;
     return {};
@@ -253,9 +258,7 @@ class SetUp {
     for_pending([&](Member& m) {
       const auto why = first_failure(m.all_records<Progress>(), "has a link that failed");
       if (!why) return;
-      // Words may still be under way to this memory, for ever: it is never used for anything else.
-      globals().staging_bytes += m.staging->bytes();
-      (void)m.staging.release();
+      abandon(m);
       globals().failed_probes |= 1u << static_cast<uint32_t>(m.kind);
       refuse(m, *why);
     });
@@ -281,9 +284,7 @@ class SetUp {
     for (Member* m : measured) {
       const CurrentDevice scope(device_, m->device_index);
       if (m->not_measured) {
-        // Kernels may have left in the middle: words can still be under way to this memory.
-        globals().staging_bytes += m->staging->bytes();
-        (void)m->staging.release();
+        abandon(*m);
         m->decline("it could not be measured: " + *m->not_measured);
       } else if (m->plan.is_empty()) {
         m->staging.reset();
@@ -310,7 +311,7 @@ class SetUp {
       return g.registry.insert_announced(m.announcement, off);
     }
     if (m.first_of_node) {
-      std::string what = m.timings.sizes.empty() ? describe(m.plan) : describe(m.plan, m.timings);
+      std::string what = describe(m.plan, m.timings);
       if (m.not_measured) what += fmt::format(" (not measured: {})", *m.not_measured);
       log::info(
           "ON for a communicator of {} ranks: {}; all types{} and built-in operators; staging in {}, {:.1f} "
