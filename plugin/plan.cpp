@@ -120,7 +120,9 @@ std::vector<Candidate> candidates_for(StagingKind kind, uint32_t ranks, uint64_t
   std::vector<Candidate> all;
   if (kind == StagingKind::kPeer) all.push_back({Method::kOneShot, one_hop});
   all.push_back({Method::kOneShotPull, one_hop});
-  if (ranks == 2) return all;  // where two-shot sends as much as one-shot, and there is nothing to stage
+  // Where two-shot sends as much as one-shot, and there is nothing to stage. Through host memory a second hop
+  // pays nevertheless, from 512 KiB on (docs/results).
+  if (ranks == 2 && kind == StagingKind::kPeer) return all;
   if (kind == StagingKind::kPeer) all.push_back({Method::kTwoShot, max});
   all.push_back({Method::kTwoShotPull, max});
   if (kind == StagingKind::kHost) return all;

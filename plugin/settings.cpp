@@ -110,22 +110,6 @@ bool parse_islands(std::string_view text, std::vector<uint8_t>& islands) {
   return true;
 }
 
-std::string show_islands(const std::vector<uint8_t>& islands) {
-  if (islands.empty()) return "auto";
-  std::string text;
-  for (uint32_t island = 0; island <= *std::max_element(islands.begin(), islands.end()); ++island) {
-    if (island > 0) text += '/';
-    bool first = true;
-    for (size_t rank = 0; rank < islands.size(); ++rank) {
-      if (islands[rank] != island) continue;
-      if (!first) text += ',';
-      first = false;
-      text += std::to_string(rank);
-    }
-  }
-  return text;
-}
-
 constexpr SettingRow kRows[] = {
     {"ONEHOP_ENABLE", "0 or 1", "1", false,
      "0 leaves every call to NCCL. If it is 0 on some ranks only, the others decline too.",
@@ -211,6 +195,22 @@ std::string unknown_variable(std::string_view name) {
 }
 
 }  // namespace
+
+std::string show_islands(std::span<const uint8_t> islands) {
+  if (islands.empty()) return "auto";
+  std::string text;
+  for (uint32_t island = 0; island <= *std::max_element(islands.begin(), islands.end()); ++island) {
+    if (island > 0) text += '/';
+    bool first = true;
+    for (size_t rank = 0; rank < islands.size(); ++rank) {
+      if (islands[rank] != island) continue;
+      if (!first) text += ',';
+      first = false;
+      text += std::to_string(rank);
+    }
+  }
+  return text;
+}
 
 std::span<const SettingRow> setting_rows() {
   return kRows;

@@ -69,6 +69,9 @@ SettingsReport read_settings(const char* const* environment);
 /// Equal on two ranks exactly if all their `agree` settings are.
 uint64_t settings_hash(const Settings&);
 
+/// The island of each rank, as ONEHOP_ISLANDS has it; "auto" for none.
+std::string show_islands(std::span<const uint8_t> islands);
+
 /// docs/settings.md.
 std::string settings_markdown();
 

@@ -9,9 +9,11 @@
 
 namespace onehop {
 
-/// A method must take at most this part of NCCL's time, else NCCL keeps the size: what is measured in a
-/// set-up of some milliseconds is only so exact, and a size at which onehop were slower is worse than one at
-/// which it might have been a little faster.
+/// NCCL keeps a size unless a method is clearly faster there: its slow samples take less than NCCL's fast
+/// ones (Time), and at most this part of NCCL's time. The second is the margin where times hardly scatter;
+/// the first grows with the noise: with samples that scatter by a fifth, a method that is no better passes
+/// about once in 10^4 times. A size at which onehop were slower is worse than one at which it might have been
+/// a little faster.
 inline constexpr double kMargin = 0.95;
 /// Between methods the choice stays with the one that is best at the next smaller size, unless another takes
 /// less than this part of its time: noise alone should not change it.
@@ -22,7 +24,7 @@ inline constexpr double kLoyalty = 0.97;
 std::vector<Method> leaders(const Timings&, size_t most);
 
 /// Sets the ranges of `plan`: at each measured size what is best there, in between what is best by straight
-/// lines from size to size, and NCCL beyond the largest. `timings` has a row for NCCL, and no NaN.
+/// lines from size to size, and NCCL beyond the largest. `timings` has a row for NCCL, and every time.
 void choose(const Timings& timings, Plan& plan);
 
 /// The plan, with the time of the largest measured call of each range beside NCCL's.

@@ -1,125 +1,36 @@
 #include "plugin/setup/measure.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <limits>
+#include <array>
 
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
 #include "plugin/measure/choose.hpp"
-#include "plugin/pieces.hpp"
-#include "plugin/setup/progress.hpp"
+#include "plugin/measure/rounds.hpp"
+#include "plugin/setup/measure_pairs.hpp"
+#include "plugin/setup/probe.hpp"
+#include "plugin/setup/subject.hpp"
 
 namespace onehop {
 namespace {
 
-constexpr uint64_t kWaitNs = 4'000'000'000;  ///< longest wait of a kernel while measuring
-
-/// One time: a method, or NCCL, at a size.
-struct Trial {
-  std::optional<Method> method;
-  uint64_t bytes;
-};
-
-/// Medians of one rank, in the order of its trials.
+/// Times of one rank, in the order of its trials.
 struct TimesRecord {
-  static constexpr size_t kMost = 62;
-  uint32_t count = 0, reserved = 0;
-  std::array<float, kMost> us{};
+  static constexpr size_t kMost = 20;
+  struct Entry {
+    float us = 0, fast = 0, slow = 0;
+  };
+  std::array<Entry, kMost> times{};
+  std::array<uint32_t, 4> reserved{};
 };
 static_assert(sizeof(TimesRecord) == Member::kRecordBytes);
 
-double median(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t n = samples.size();
-  return n % 2 == 1 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-}
-
-/// What one member needs while it is measured, and what it has found.
-class Subject {
- public:
-  Subject(Device& device, Member& member) : device_(device), member_(member), view_(member.staging->view()) {
-    view_.budget_ns = kWaitNs;
-  }
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-  ~Subject() {
-    const CurrentDevice scope(device_, member_.device_index);
-    for (Graph graph : graphs_) device_.destroy_graph(graph);
-    for (Event timer : timers_) device_.destroy_event(timer);
-    if (buffer_ != nullptr) device_.release(buffer_);
-  }
-
-  Status open(uint32_t samples) {
-    const CurrentDevice scope(device_, member_.device_index);
-    const size_t bytes = std::max<uint64_t>(member_.plan.max_bytes(), sizeof(Pack));
-    Result<void*> buffer = device_.allocate(2 * bytes);
-    if (!buffer) return buffer.error();
-    buffer_ = static_cast<unsigned char*>(*buffer);
-    receive_ = buffer_ + bytes;
-    while (timers_.size() < 2 * samples) {
-      Result<Event> timer = device_.create_timer();
-      if (!timer) return timer.error();
-      timers_.push_back(*timer);
-    }
-    return device_.fill(buffer_, 0, bytes, member_.stream);
-  }
-
-  Member& member() { return member_; }
-  Status begin() { return device_.begin_capture(member_.stream); }
-  Status end() {
-    Result<Graph> graph = device_.end_capture(member_.stream);
-    if (!graph) return graph.error();
-    graphs_.push_back(*graph);
-    return {};
-  }
-  Status time(uint32_t sample, bool after) {
-    return device_.record_timer(timers_[2 * sample + (after ? 1 : 0)], member_.stream);
-  }
-  /// The smallest operation: no rank leaves it before all have come.
-  Status meet() { return run(member_.plan.candidates[0], sizeof(Pack)); }
-  Status run(Method method, uint64_t bytes) {
-    const Operation operation{buffer_, receive_, bytes / 2, Element::kBfloat16, Reduction::kSum, method};
-    return launch_in_pieces(device_, view_, operation, member_.plan.piece(method, Element::kBfloat16),
-                            member_.stream);
-  }
-  Status run_nccl(const nccl::Functions& functions, uint64_t bytes) {
-    const nccl::Result result = functions.AllReduce(buffer_, receive_, bytes / 2, nccl::kBfloat16, nccl::kSum,
-                                                    member_.handle, member_.stream);
-    if (result == nccl::kSuccess || result == nccl::kInProgress) return {};
-    return Error{"NCCL's AllReduce in a capture: error " + std::to_string(result)};
-  }
-  Status replay(size_t trial) { return device_.launch(graphs_[trial], member_.stream); }
-  Result<double> median_us(uint32_t samples, uint32_t calls) {
-    if (std::atomic_ref(view_.control->stop).load() != static_cast<uint32_t>(Stop::kNone))
-      return Error{"a kernel waited too long for a peer"};
-    std::vector<double> times;
-    for (uint32_t s = 0; s < samples; ++s) {
-      const Result<double> us = device_.elapsed_us(timers_[2 * s], timers_[2 * s + 1]);
-      if (!us) return us.error();
-      times.push_back(*us / calls);
-    }
-    return median(std::move(times));
-  }
-  void drop_graphs() {
-    const CurrentDevice scope(device_, member_.device_index);
-    for (Graph graph : graphs_) device_.destroy_graph(graph);
-    graphs_.clear();
-  }
-
-  Status status;                ///< of this rank so far
-  std::vector<Trial> trials;    ///< of the round that is under way
-  std::vector<double> medians;  ///< of this rank
-  Timings timings;
-
- private:
-  Device& device_;
-  Member& member_;
-  CommView view_;
-  unsigned char *buffer_ = nullptr, *receive_ = nullptr;
-  std::vector<Event> timers_;
-  std::vector<Graph> graphs_;  ///< by trial
+/// A subject, the trials of the round that is under way, and what this rank found in them.
+struct Measured {
+  Subject& subject;
+  std::vector<Trial> trials{};
+  std::vector<Time> times{};
+  Timings timings{};
 };
 
 class Measure {
@@ -134,206 +45,170 @@ class Measure {
     }
     if (subjects_.empty()) return nccl::kSuccess;
     // The settings are the same on all ranks, and so is the largest size.
-    const Effort effort =
-        effort_for(globals().settings.measure, subjects_.front()->member().plan.max_bytes());
-    for (auto& s : subjects_) s->status = s->open(effort.samples);
+    const MeasureChoice choice = globals().settings.measure;
+    const Effort effort = effort_for(choice, subjects_.front()->member().plan.max_bytes());
+    try_each(device_, subjects_, [](Subject& s) { return s.open(); });
 
-    for (auto& s : subjects_) first_trials(*s, effort);
-    nccl::Result result = round(effort.first_samples, effort.calls);
+    nccl::Result result = pairs(choice);
     if (result != nccl::kSuccess) return result;
-    for_pending([&](Subject& s) { second_trials(s, effort); });
+    for_pending(subjects_, [&](Subject& s) {
+      measured_.push_back({s});
+      measured_.back().timings.sizes = effort.sizes;
+      measured_.back().trials = first_trials(s.member().plan, effort);
+    });
+    result = round(effort.first_samples, effort.calls);
+    if (result != nccl::kSuccess) return result;
+    for (Measured& m : measured_) m.trials = second_trials(m.timings, effort);
     result = round(effort.samples, effort.calls);
     if (result != nccl::kSuccess) return result;
-    for_pending([](Subject& s) {
-      keep_complete_rows(s.timings);
-      choose(s.timings, s.member().plan);
-      s.member().timings = std::move(s.timings);
-    });
+    for (Measured& m : measured_) {
+      Member& member = m.subject.member();
+      if (!member.pending) continue;
+      keep_complete_rows(m.timings);
+      choose(m.timings, member.plan);
+      member.timings = std::move(m.timings);
+    }
     return nccl::kSuccess;
   }
 
  private:
-  template <class Function>
-  void for_pending(Function&& function) {
-    for (auto& s : subjects_)
-      if (s->member().pending) function(*s);
-  }
-
-  static void first_trials(Subject& s, const Effort& effort) {
-    const Plan& plan = s.member().plan;
-    s.timings.sizes = effort.sizes;
-    const auto add_row = [&](std::optional<Method> method) {
-      s.timings.rows.push_back(
-          {method, std::vector<double>(effort.sizes.size(), std::numeric_limits<double>::quiet_NaN())});
-    };
-    add_row(std::nullopt);
-    const size_t last = effort.sizes.size() - 1;
-    for (uint32_t c = 0; c < plan.candidate_count; ++c) {
-      add_row(plan.candidates[c]);
-      for (const size_t i : {size_t{0}, last / 2, last})
-        s.trials.push_back({plan.candidates[c], effort.sizes[i]});
-    }
-  }
-  /// From the timings, which all ranks share.
-  static void second_trials(Subject& s, const Effort& effort) {
-    Timings few = s.timings;
-    few.sizes.clear();
-    for (Timings::Row& row : few.rows) {
-      std::vector<double> us;
-      for (const double value : row.us)
-        if (!std::isnan(value)) us.push_back(value);
-      row.us = std::move(us);
-      few.sizes.resize(std::max(few.sizes.size(), row.us.size()));
-    }
-    s.trials.clear();
-    for (const uint64_t bytes : effort.sizes) s.trials.push_back({std::nullopt, bytes});
-    for (const Method method : leaders(few, effort.leaders))
-      for (const uint64_t bytes : effort.sizes) s.trials.push_back({method, bytes});
-  }
-  static void keep_complete_rows(Timings& timings) {
-    std::erase_if(timings.rows, [](const Timings::Row& row) {
-      return std::any_of(row.us.begin(), row.us.end(), [](double us) { return std::isnan(us); });
+  /// Of those whose plan may hold islands that nobody has named; with ONEHOP_MEASURE=full of all, for the
+  /// log.
+  nccl::Result pairs(MeasureChoice choice) {
+    std::vector<Member*> others;
+    for_pending(subjects_, [&](Subject& s) {
+      const Plan& plan = s.member().plan;
+      const auto end = plan.candidates.begin() + plan.candidate_count;
+      const bool islands = plan.candidate_count > 1 &&
+                           std::find(plan.candidates.begin(), end, Method::kIslands) != end &&
+                           globals().settings.islands.size() != static_cast<size_t>(s.member().ranks);
+      const auto ranks = static_cast<uint32_t>(s.member().ranks);
+      const bool wanted = islands || (choice == MeasureChoice::kFull && ranks <= kMaxHopRanks);
+      if (wanted && Staging::lendable(plan.layout, probe_rounds(ranks)) != 0) return;
+      others.push_back(&s.member());
+      s.member().pending = false;
     });
+    const nccl::Result result = measure_pairs(nccl_, device_, members_, subjects_);
+    for (Member* m : others) m->pending = true;
+    return result;
   }
 
   /// All trials of every pending member, in lockstep: several ranks of a communicator may live in this
   /// process.
   nccl::Result round(uint32_t samples, uint32_t calls) {
     size_t most = 0;
-    for_pending([&](Subject& s) { most = std::max(most, s.trials.size()); });
+    for (Measured& m : measured_) {
+      m.times.clear();
+      if (m.subject.member().pending) most = std::max(most, m.trials.size());
+    }
     for (size_t t = 0; t < most; ++t) capture(t, samples, calls);
     log::debug("measuring: {} graphs captured", most);
     meet_in_process(members_);
     // A rank without its graphs would let the others wait.
-    nccl::Result result = agree("could not capture the measurement");
+    nccl::Result result = agree(nccl_, members_, subjects_, "could not capture the measurement");
     if (result != nccl::kSuccess) return result;
     for (size_t t = 0; t < most; ++t) {
-      for_trial(t, [&](Subject& s) { return s.replay(t); });
+      for_trial(t, [&](Measured& m) { return m.subject.replay(t); });
       log::debug("measuring: replay {}", t);
       result = finish_exchange(nccl_, members_);
       if (result != nccl::kSuccess) return result;
-      for_trial(t, [&](Subject& s) -> Status {
-        const Result<double> us = s.median_us(samples, calls);
-        s.medians.push_back(us ? *us : 0);
-        return us ? Status{} : Status{us.error()};
+      for_trial(t, [&](Measured& m) -> Status {
+        Result<std::vector<double>> us = m.subject.times_us(2 * samples * t, samples);
+        if (!us) return us.error();
+        for (double& sample : *us) sample /= calls;
+        m.times.push_back(time_of(std::move(*us)));
+        return {};
       });
     }
-    return share_times();
+    for (size_t first = 0; first < most; first += TimesRecord::kMost) {
+      result = share_times(first);
+      if (result != nccl::kSuccess) return result;
+    }
+    for_pending(subjects_, [](Subject& s) { s.drop_graphs(); });
+    return agree(nccl_, members_, subjects_, "could not measure");
   }
 
   template <class Step>
   void for_trial(size_t t, Step&& step) {
-    for_pending([&](Subject& s) {
-      if (t >= s.trials.size() || !s.status) return;
-      const CurrentDevice scope(device_, s.member().device_index);
-      s.status = step(s);
-    });
+    for (Measured& m : measured_) {
+      Member& member = m.subject.member();
+      if (!member.pending || t >= m.trials.size() || !m.subject.status) continue;
+      const CurrentDevice scope(device_, member.device_index);
+      m.subject.status = step(m);
+    }
   }
 
   void capture(size_t t, uint32_t samples, uint32_t calls) {
-    for_trial(t, [](Subject& s) { return s.begin(); });
+    for_trial(t, [](Measured& m) { return m.subject.begin(); });
     for (uint32_t sample = 0; sample < samples; ++sample) {
-      for_trial(t, [&](Subject& s) { return s.meet(); });
-      for_trial(t, [&](Subject& s) { return s.time(sample, false); });
+      for_trial(t, [](Measured& m) { return m.subject.meet(m.subject.view()); });
+      for_trial(t, [](Measured& m) { return m.subject.time(); });
       for (uint32_t call = 0; call < calls; ++call) {
         bool nccl = false;
-        for_trial(t, [&](Subject& s) {
-          nccl = nccl || !s.trials[t].method;
-          return s.trials[t].method ? s.run(*s.trials[t].method, s.trials[t].bytes) : Status{};
+        for_trial(t, [&](Measured& m) {
+          const auto& [method, bytes] = m.trials[t];
+          nccl = nccl || !method;
+          if (!method) return Status{};
+          return m.subject.run(m.subject.view(), *method, bytes,
+                               m.subject.member().plan.piece(*method, Element::kBfloat16));
         });
-        if (!nccl) continue;
-        (void)nccl_.GroupStart();
-        for_trial(t, [&](Subject& s) {
-          return s.trials[t].method ? Status{} : s.run_nccl(nccl_, s.trials[t].bytes);
-        });
-        const nccl::Result ended = nccl_.GroupEnd();
-        for_trial(t, [&](Subject& s) -> Status {
-          if (s.trials[t].method) return {};
-          if ((ended == nccl::kSuccess || ended == nccl::kInProgress) && usable(nccl_, s.member().handle))
-            return {};
-          return Error{"NCCL's AllReduce in a capture: error " + std::to_string(ended)};
-        });
+        if (nccl) capture_nccl(t);
       }
-      for_trial(t, [&](Subject& s) { return s.time(sample, true); });
+      for_trial(t, [](Measured& m) { return m.subject.time(); });
     }
-    for_trial(t, [](Subject& s) { return s.end(); });
+    for_trial(t, [](Measured& m) { return m.subject.end(); });
   }
 
-  /// Members of which some rank failed are measured no further, on any rank.
-  nccl::Result agree(const char* what) {
-    const nccl::Result result = exchange(nccl_, members_, [this](Member& m) {
-      for (auto& s : subjects_)
-        if (&s->member() == &m) return Progress::of(s->status);
-      return Progress::of(Error{"not measured"});
+  void capture_nccl(size_t t) {
+    (void)nccl_.GroupStart();
+    for_trial(t, [&](Measured& m) {
+      return m.trials[t].method ? Status{} : m.subject.run_nccl(nccl_, m.trials[t].bytes);
     });
-    if (result != nccl::kSuccess) return result;
-    for_pending([&](Subject& s) {
-      Member& m = s.member();
-      m.not_measured = first_failure(m.all_records<Progress>(), what);
-      m.pending = !m.not_measured;
+    const nccl::Result ended = nccl_.GroupEnd();
+    for_trial(t, [&](Measured& m) -> Status {
+      if (m.trials[t].method) return {};
+      if ((ended == nccl::kSuccess || ended == nccl::kInProgress) && usable(nccl_, m.subject.member().handle))
+        return {};
+      return Error{"NCCL's AllReduce in a capture: error " + std::to_string(ended)};
     });
-    return nccl::kSuccess;
   }
 
-  nccl::Result share_times() {
-    nccl::Result result = exchange(nccl_, members_, [this](Member& m) {
+  /// The times of the trials from `first` on, as many as one exchange carries.
+  nccl::Result share_times(size_t first) {
+    const nccl::Result result = exchange(nccl_, members_, [&](Member& member) {
       TimesRecord record;
-      for (auto& s : subjects_) {
-        if (&s->member() != &m) continue;
-        for (const double us : s->medians)
-          if (record.count < record.kMost) record.us[record.count++] = static_cast<float>(us);
+      for (const Measured& m : measured_) {
+        if (&m.subject.member() != &member) continue;
+        for (size_t t = first; t < m.times.size() && t < first + TimesRecord::kMost; ++t)
+          record.times[t - first] = {static_cast<float>(m.times[t].us), static_cast<float>(m.times[t].fast),
+                                     static_cast<float>(m.times[t].slow)};
       }
       return record;
     });
     if (result != nccl::kSuccess) return result;
-    for_pending([](Subject& s) {
-      const auto table = s.member().all_records<TimesRecord>();
-      for (size_t t = 0; t < s.trials.size() && t < TimesRecord::kMost; ++t) {
-        float slowest = 0;
-        for (const TimesRecord& record : table) slowest = std::max(slowest, record.us[t]);
-        note(s.timings, s.trials[t], slowest);
+    for (Measured& m : measured_) {
+      if (!m.subject.member().pending) continue;
+      const auto table = m.subject.member().all_records<TimesRecord>();
+      for (size_t t = first; t < m.trials.size() && t < first + TimesRecord::kMost; ++t) {
+        Time time(0);
+        for (const TimesRecord& record : table) {
+          const TimesRecord::Entry& of_rank = record.times[t - first];
+          time = slowest(time, {of_rank.us, of_rank.fast, of_rank.slow});
+        }
+        note(m.timings, m.trials[t], time);
       }
-      s.medians.clear();
-      s.drop_graphs();
-    });
-    return agree("could not measure");
-  }
-
-  /// Where a trial was measured before, its time is the mean of the two.
-  static void note(Timings& timings, const Trial& trial, double us) {
-    const auto at =
-        std::find(timings.sizes.begin(), timings.sizes.end(), trial.bytes) - timings.sizes.begin();
-    for (Timings::Row& row : timings.rows) {
-      if (row.method != trial.method) continue;
-      double& time = row.us[static_cast<size_t>(at)];
-      time = std::isnan(time) ? us : (time + us) / 2;
     }
+    return nccl::kSuccess;
   }
 
   const nccl::Functions& nccl_;
   Device& device_;
   Members& members_;
-  std::vector<std::unique_ptr<Subject>> subjects_;
+  Subjects subjects_;
+  std::vector<Measured> measured_;
 };
 
 }  // namespace
-
-Effort effort_for(MeasureChoice choice, uint64_t max_bytes) {
-  Effort effort;
-  uint64_t factor = 4;
-  if (choice == MeasureChoice::kFull) {
-    effort.first_samples = 7;
-    effort.samples = 15;
-    effort.calls = 10;
-    factor = 2;
-  }
-  for (uint64_t bytes = 1 << 10; bytes < max_bytes; bytes *= factor) effort.sizes.push_back(bytes);
-  effort.sizes.push_back(max_bytes / sizeof(Pack) * sizeof(Pack) +
-                         (max_bytes % sizeof(Pack) != 0 ? sizeof(Pack) : 0));
-  // What one exchange can carry.
-  while (effort.sizes.size() * (effort.leaders + 1) > TimesRecord::kMost) --effort.leaders;
-  return effort;
-}
 
 nccl::Result measure(const nccl::Functions& functions, Device& device, Members& members) {
   return Measure(functions, device, members).run();

@@ -38,8 +38,12 @@ uint64_t Staging::private_bytes(const Layout& layout) {
 }
 
 Status Staging::prepare(CommView& view, uint64_t at, Stream stream) {
-  view.state = reinterpret_cast<State*>(private_ + at);
-  view.shadows = reinterpret_cast<Pack*>(private_ + at + sizeof(State));
+  return prepare(view, at, at + sizeof(State), stream);
+}
+
+Status Staging::prepare(CommView& view, uint64_t state, uint64_t shadows, Stream stream) {
+  view.state = reinterpret_cast<State*>(private_ + state);
+  view.shadows = reinterpret_cast<Pack*>(private_ + shadows);
   Status done = device_.copy(view.state, &static_cast<Pinned*>(pinned_)->first_state, sizeof(State), stream);
   // Shadows begin as the outboxes do.
   if (done && view.layout.shadow_bytes() != 0)
@@ -47,19 +51,77 @@ Status Staging::prepare(CommView& view, uint64_t at, Stream stream) {
   return done;
 }
 
-Result<CommView> Staging::pair_view(uint32_t peer, uint32_t round, Stream stream) {
+CommView Staging::pair_of(uint32_t peer, const Layout& layout, uint64_t at) {
   CommView pair;
-  pair.layout = pair_layout(view_.layout);
+  pair.layout = layout;
   pair.ranks = 2;
   pair.rank = view_.rank < peer ? 0 : 1;
-  const uint64_t at = view_.layout.bytes() + round * pair.layout.bytes();
   pair.own = view_.own + at;
   pair.staging(1 - pair.rank) = view_.staging(peer) + at;
   pair.control = view_.control;
   pair.in_host = view_.in_host;
-  const Status prepared = prepare(pair, own_bytes(view_.layout) + round * own_bytes(pair.layout), stream);
+  pair.budget_ns = view_.budget_ns;
+  return pair;
+}
+
+Result<CommView> Staging::pair_view(uint32_t peer, uint32_t round, Stream stream) {
+  const Layout layout = pair_layout(view_.layout);
+  CommView pair = pair_of(peer, layout, view_.layout.bytes() + round * layout.bytes());
+  const Status prepared = prepare(pair, own_bytes(view_.layout) + round * own_bytes(layout), stream);
   if (!prepared) return prepared.error();
   return pair;
+}
+
+Layout Staging::lent_layout(const Layout& real, uint32_t ranks, uint32_t packs) {
+  return {ranks, real.inbox != 0 ? packs : 0, real.outbox != 0 ? packs : 0};
+}
+
+uint32_t Staging::lendable(const Layout& real, uint32_t rounds) {
+  const Layout all = lent_layout(real, real.ranks, kLentToAll);
+  for (uint32_t packs = kLentToPairs; packs >= kLentToAll; packs /= 2) {
+    const Layout pair = lent_layout(real, 2, packs);
+    if (all.bytes() + rounds * pair.bytes() <= real.bytes() &&
+        all.shadow_bytes() + rounds * pair.shadow_bytes() <= real.shadow_bytes())
+      return packs;
+  }
+  return 0;
+}
+
+Result<Staging::Lent> Staging::lend(uint32_t rounds, const std::vector<uint32_t>& round, Stream stream) {
+  const Layout& real = view_.layout;
+  Lent lent{view_, std::vector<CommView>(view_.ranks), 0};
+  lent.packs = lendable(real, rounds);
+  lent.all.layout = lent_layout(real, view_.ranks, kLentToAll);
+  Status done = empty(view_.own, real.bytes(), stream);
+  if (done) done = prepare(lent.all, 0, stream);
+  const Layout pair = lent_layout(real, 2, lent.packs), small = pair_layout(real);
+  for (uint32_t peer = 0; peer < view_.ranks && done; ++peer) {
+    if (peer == view_.rank) continue;
+    const uint64_t place = round[peer];
+    lent.with[peer] = pair_of(peer, pair, lent.all.layout.bytes() + place * pair.bytes());
+    done = prepare(lent.with[peer], own_bytes(real) + place * own_bytes(small),
+                   sizeof(State) + lent.all.layout.shadow_bytes() + place * pair.shadow_bytes(), stream);
+  }
+  if (!done) return done.error();
+  return lent;
+}
+
+Status Staging::empty(unsigned char* memory, uint64_t bytes, Stream stream) {
+  if (kind_ != StagingKind::kHost) return device_.fill(memory, 0xFF, bytes, stream);
+  std::memset(memory, 0xFF, bytes);
+  return {};
+}
+
+Status Staging::reset(Stream stream) {
+  // An empty sentinel word is all ones; an empty flag word carries flag 0, which is no epoch's until the
+  // rotation has renewed it. The pairs of the probe never come to epochs of all ones.
+  const uint64_t sentinels = view_.layout.sentinel_bytes(), flags = view_.layout.bytes() - sentinels;
+  Status done = empty(view_.own, sentinels, stream);
+  if (kind_ == StagingKind::kHost)
+    std::memset(view_.own + sentinels, 0, flags);
+  else if (done)
+    done = device_.fill(view_.own + sentinels, 0, flags, stream);
+  return done ? prepare(view_, 0, stream) : done;
 }
 
 Staging::~Staging() {
@@ -79,7 +141,7 @@ Status Staging::allocate(Stream stream) {
   view_.control = &shared->control;
 
   const Layout& layout = view_.layout;
-  const uint64_t reachable = shared_bytes(layout), sentinels = layout.sentinel_bytes();
+  const uint64_t reachable = shared_bytes(layout);
   const bool host = kind_ == StagingKind::kHost;
   Result<std::shared_ptr<StagingMemory>> memory =
       StagingMemory::allocate(device_, kind_, host ? reachable : bytes());
@@ -93,20 +155,9 @@ Status Staging::allocate(Stream stream) {
     if (!allocated) return allocated.error();
   }
 
-  // An empty sentinel word is all ones; an empty flag word carries flag 0, which is no epoch's until the
-  // rotation has renewed it. The pairs of the probe never come to epochs of all ones.
   const uint64_t all = layout.bytes();
-  Status filled;
-  if (host) {
-    std::memset(view_.own, 0xFF, sentinels);  // the flags are zero already
-    std::memset(view_.own + all, 0xFF, reachable - all);
-  } else {
-    filled = device_.fill(view_.own, 0xFF, sentinels, stream);
-    if (filled) filled = device_.fill(view_.own + sentinels, 0, all - sentinels, stream);
-    if (filled) filled = device_.fill(view_.own + all, 0xFF, reachable - all, stream);
-  }
-  if (filled) filled = prepare(view_, 0, stream);
-  return filled;
+  const Status emptied = empty(view_.own + all, reachable - all, stream);
+  return emptied ? reset(stream) : emptied;
 }
 
 Result<StagingAddress> Staging::address(uint64_t process, int device_index, bool shared) {

@@ -44,6 +44,22 @@ class Staging {
   /// once per round. Its state is set in the order of `stream`.
   Result<CommView> pair_view(uint32_t peer, uint32_t round, Stream stream);
 
+  /// Other communicators in the memory of the real one, while that is not in use: one of all ranks, for
+  /// operations of a few packs, and one of this rank with each peer, for larger ones.
+  struct Lent {
+    CommView all;
+    std::vector<CommView> with;  ///< by peer
+    uint32_t packs = 0;          ///< of payload that a pair carries
+  };
+  /// Lent::packs, for so many rounds of pairs; 0: the memory is too small.
+  static uint32_t lendable(const Layout&, uint32_t rounds);
+  /// In the order of `stream`, with the lendable() packs of so many rounds, of which there are some.
+  /// `round[peer]`: one that no other pair of either rank has.
+  Result<Lent> lend(uint32_t rounds, const std::vector<uint32_t>& round, Stream stream);
+  /// Empties the memory, in the order of `stream`, for the real communicator's first operation. No peer uses
+  /// it before all ranks have done this.
+  Status reset(Stream stream);
+
   StagingKind kind() const { return kind_; }
   const CommView& view() const { return view_; }
   CommView& view() { return view_; }
@@ -60,6 +76,12 @@ class Staging {
   static uint64_t private_bytes(const Layout& layout);
   /// Sets the state and the shadows of a view that begin at `at` of the private memory.
   Status prepare(CommView& view, uint64_t at, Stream stream);
+  Status prepare(CommView& view, uint64_t state, uint64_t shadows, Stream stream);
+  /// All ones: empty sentinel words.
+  Status empty(unsigned char* memory, uint64_t bytes, Stream stream);
+  static constexpr uint32_t kLentToAll = 128, kLentToPairs = 4096;  ///< packs
+  static Layout lent_layout(const Layout& real, uint32_t ranks, uint32_t packs);
+  CommView pair_of(uint32_t peer, const Layout&, uint64_t at);
 
   Device& device_;
   const StagingKind kind_;

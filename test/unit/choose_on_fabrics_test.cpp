@@ -1,137 +1,107 @@
-// What is chosen on modelled fabrics: from exact times, and from noisy ones that are taken as
-// plugin/setup/measure.cpp takes them.
+// What is chosen on modelled fabrics, from exact times and from noisy ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <functional>
-#include <limits>
+#include <memory>
 #include <random>
 
 #include "plugin/measure/choose.hpp"
-#include "plugin/setup/measure.hpp"
+#include "plugin/measure/pairs.hpp"
+#include "plugin/measure/rounds.hpp"
+#include "plugin/setup/probe.hpp"
+#include "test/standin/fabric.hpp"
 
 namespace onehop::test {
 namespace {
 
+using standin::Fabric;
+using standin::kFabrics;
+using standin::time_of;
+
 constexpr uint64_t kMaxBytes = 512 << 10;
 
-/// Bandwidths in bytes per us; 1000 are 1 GB/s.
-struct Fabric {
-  const char* name = "";
-  uint32_t ranks = 8;
-  double hop_us = 2;           ///< until a written word is seen
-  double read_hop_us = 3;      ///< until a published word is read
-  double write_one = 52'000;   ///< one stream out of and into each GPU
-  double write_many = 52'000;  ///< all to all
-  double read = 52'000;        ///< all from all
-  double crossing = 0;         ///< of all words from one half of the ranks to the other; 0: as good as any
-  double nccl_us = 200;
-  double nccl_bytes_per_us = 40'000;
-};
-
-/// Time of one call.
-double time_of(const Fabric& f, std::optional<Method> method, double bytes) {
-  const double n = f.ranks, half = n / 2, one_shot = (n - 1) * bytes, two_shot = 2 * (n - 1) / n * bytes;
-  if (!method) return f.nccl_us + two_shot / f.nccl_bytes_per_us;
-  // Each rank of a half sends so much to each of the other.
-  const auto moved = [&](double port_bytes, double bandwidth, double across_each) {
-    const double across = f.crossing == 0 ? 0 : half * half * across_each / f.crossing;
-    return std::max(port_bytes / bandwidth, across);
-  };
-  switch (*method) {
-    case Method::kOneShot:
-      return f.hop_us + moved(one_shot, f.write_many, bytes);
-    case Method::kTwoShot:
-      return 2 * f.hop_us + moved(two_shot, f.write_many, 2 * bytes / n);
-    case Method::kOneShotStaged:
-      return (n - 1) * f.hop_us + moved(one_shot, f.write_one, bytes);
-    case Method::kTwoShotStaged:
-      return 2 * (n - 1) * f.hop_us + moved(two_shot, f.write_one, 2 * bytes / n);
-    case Method::kOneShotPull:
-      return f.read_hop_us + moved(one_shot, f.read, bytes);
-    case Method::kTwoShotPull:
-      return 2 * f.read_hop_us + moved(two_shot, f.read, 2 * bytes / n);
-    case Method::kIslands:
-      // Slices to the mates and results back; across, each rank sends to one: its slice's sum or result,
-      // twice as wide in one direction.
-      return 4 * f.hop_us +
-             std::max(2 * (half - 1) / half * bytes / f.write_many,
-                      f.crossing == 0 ? 2 * bytes / half / f.write_many : 2 * bytes / f.crossing);
-  }
-  return 0;
+const Fabric& fabric(const char* name) {
+  const Fabric* const found = standin::find_fabric(name);
+  if (found == nullptr) std::abort();
+  return *found;
+}
+StagingKind staging_of(const Fabric& f) {
+  return f.name == "host-memory" ? StagingKind::kHost : StagingKind::kPeer;
 }
 
-const Fabric kSwitch = {.name = "one switch"};
-const Fabric kCollapse = {
-    .name = "posted writes that collapse", .write_one = 26'000, .write_many = 2'600, .read = 52'000};
-const Fabric kRootComplex = {.name = "a root complex",
-                             .hop_us = 1.5,
-                             .write_one = 25'000,
-                             .write_many = 5'000,
-                             .read = 4'000,
-                             .nccl_bytes_per_us = 10'000};
-const Fabric kTwoSockets = {.name = "two sockets",
-                            .hop_us = 2,
-                            .write_one = 25'000,
-                            .write_many = 25'000,
-                            .read = 25'000,
-                            .crossing = 12'000,
-                            .nccl_bytes_per_us = 10'000};
-const Fabric kPair = {.name = "two GPUs", .ranks = 2, .nccl_us = 25};
-/// NCCL is the faster one from the middle of the sizes on.
-const Fabric kSlowPair = {.name = "two GPUs on a slow link",
-                          .ranks = 2,
-                          .write_one = 5'000,
-                          .write_many = 5'000,
-                          .read = 5'000,
-                          .nccl_us = 25,
-                          .nccl_bytes_per_us = 12'000};
-const Fabric kNoUse = {.name = "NCCL is as fast", .ranks = 2, .nccl_us = 1.5, .nccl_bytes_per_us = 52'000};
-const Fabric kFabrics[] = {kSwitch, kCollapse, kRootComplex, kTwoSockets, kPair, kSlowPair, kNoUse};
+using Sample = std::function<double(double)>;
+constexpr auto kExact = [](double us) { return us; };
 
-/// Seconds of measuring that take no time: what measure.cpp does, with `time` for each sample.
-Plan measured(const Fabric& f, const std::function<double(double)>& sample) {
+/// The time of the slowest rank, as it is measured.
+Time measured(const Fabric& f, const Trial& trial, uint32_t samples, const Sample& sample) {
+  Time slowest_rank(0);
+  for (uint32_t rank = 0; rank < f.ranks; ++rank) {
+    std::vector<double> us;
+    for (uint32_t s = 0; s < samples; ++s)
+      us.push_back(sample(time_of(f, trial.method, static_cast<double>(trial.bytes))));
+    slowest_rank = slowest(slowest_rank, onehop::time_of(std::move(us)));
+  }
+  return slowest_rank;
+}
+
+/// What measuring comes to, without the time that it takes.
+Plan measured(const Fabric& f, const Sample& sample) {
   Settings settings;
   settings.measure = MeasureChoice::kQuick;
   settings.max_bytes = kMaxBytes;
-  Plan plan = *make_plan(settings, StagingKind::kPeer, f.ranks);
+  Plan plan = *make_plan(settings, staging_of(f), f.ranks);
   const Effort effort = effort_for(MeasureChoice::kQuick, kMaxBytes);
-  const auto slowest_median = [&](std::optional<Method> method, uint64_t bytes, uint32_t samples) {
-    double slowest = 0;
-    for (uint32_t rank = 0; rank < f.ranks; ++rank) {
-      std::vector<double> times;
-      for (uint32_t s = 0; s < samples; ++s)
-        times.push_back(sample(time_of(f, method, static_cast<double>(bytes))));
-      std::sort(times.begin(), times.end());
-      slowest = std::max(slowest, times[samples / 2]);
-    }
-    return slowest;
-  };
-
-  const std::vector<uint64_t>& sizes = effort.sizes;
-  Timings few{{sizes[0], sizes[(sizes.size() - 1) / 2], sizes.back()}, {}};
-  for (uint32_t c = 0; c < plan.candidate_count; ++c) {
-    few.rows.push_back({plan.candidates[c], {}});
-    for (const uint64_t bytes : few.sizes)
-      few.rows.back().us.push_back(slowest_median(plan.candidates[c], bytes, effort.first_samples));
-  }
-  Timings all{sizes, {{std::nullopt, {}}}};
-  for (const Method method : leaders(few, effort.leaders)) all.rows.push_back({method, {}});
-  for (Timings::Row& row : all.rows)
-    for (const uint64_t bytes : sizes) {
-      double us = slowest_median(row.method, bytes, effort.samples);
-      const auto before = std::find(few.sizes.begin(), few.sizes.end(), bytes);
-      if (row.method && before != few.sizes.end())
-        us = (us + few.of(row.method)->us[static_cast<size_t>(before - few.sizes.begin())]) / 2;
-      row.us.push_back(us);
-    }
-  choose(all, plan);
+  Timings timings{effort.sizes, {}};
+  for (const Trial& trial : first_trials(plan, effort))
+    note(timings, trial, measured(f, trial, effort.first_samples, sample));
+  for (const Trial& trial : second_trials(timings, effort))
+    note(timings, trial, measured(f, trial, effort.samples, sample));
+  keep_complete_rows(timings);
+  choose(timings, plan);
   return plan;
 }
 
+/// As measure_pairs() finds them.
+Pairs measured_pairs(const Fabric& f, const Sample& sample) {
+  constexpr uint32_t kSamples = 3;
+  Pairs pairs;
+  pairs.ranks = f.ranks;
+  pairs.bytes = 64 << 10;
+  for (uint32_t round = 0; round < probe_rounds(f.ranks); ++round) {
+    uint32_t across = 0;
+    for (uint32_t r = 0; r < f.ranks; ++r)
+      if (const int p = probe_partner(r, f.ranks, round); p > static_cast<int>(r))
+        across += f.sides[r] != f.sides[p];
+    for (uint32_t r = 0; r < f.ranks; ++r) {
+      const int partner = probe_partner(r, f.ranks, round);
+      if (partner < 0) continue;
+      const auto p = static_cast<uint32_t>(partner);
+      for (const Pairs::Way way : {Pairs::kWritten, Pairs::kRead}) {
+        if (way == Pairs::kWritten && staging_of(f) == StagingKind::kHost) continue;
+        for (const Pairs::Load load : {Pairs::kLatency, Pairs::kAlone, Pairs::kTogether}) {
+          const double bytes = load == Pairs::kLatency ? 16 : static_cast<double>(pairs.bytes);
+          std::vector<double> us;
+          for (uint32_t s = 0; s < kSamples; ++s)
+            us.push_back(sample(
+                time_of_pair(f, r, p, way == Pairs::kWritten, bytes, load == Pairs::kTogether ? across : 0)));
+          pairs.us[way][load][r][p] = onehop::time_of(std::move(us)).us;
+        }
+      }
+    }
+  }
+  return pairs;
+}
+
 Plan measured_exactly(const Fabric& f) {
-  return measured(f, [](double us) { return us; });
+  return measured(f, kExact);
+}
+
+/// Each sample is off by up to `part`, on either side.
+Sample noisy(uint32_t seed, double part) {
+  auto random = std::make_shared<std::mt19937_64>(seed);
+  return [=](double us) { return us * std::uniform_real_distribution<double>(1 - part, 1 + part)(*random); };
 }
 
 std::optional<Method> serving(const Plan& plan, uint64_t bytes) {
@@ -152,7 +122,7 @@ std::vector<uint64_t> sizes_of_calls() {
 }
 
 TEST(ChooseOnFabrics, OneShotThenTwoShotBehindASwitch) {
-  const Plan plan = measured_exactly(kSwitch);
+  const Plan plan = measured_exactly(fabric("switch"));
   ASSERT_EQ(plan.count, 2u) << describe(plan);
   EXPECT_EQ(plan.ranges[0].method, Method::kOneShot);
   EXPECT_EQ(plan.ranges[1].method, Method::kTwoShot);
@@ -160,7 +130,7 @@ TEST(ChooseOnFabrics, OneShotThenTwoShotBehindASwitch) {
 }
 
 TEST(ChooseOnFabrics, PullWherePostedWritesCollapse) {
-  const Plan plan = measured_exactly(kCollapse);
+  const Plan plan = measured_exactly(fabric("collapse"));
   ASSERT_GE(plan.count, 2u) << describe(plan);
   for (uint32_t r = 0; r < plan.count; ++r)
     EXPECT_TRUE(plan.ranges[r].method && is_pull(*plan.ranges[r].method)) << describe(plan);
@@ -169,26 +139,26 @@ TEST(ChooseOnFabrics, PullWherePostedWritesCollapse) {
 }
 
 TEST(ChooseOnFabrics, StagedWhereManyStreamsLoseSpeed) {
-  const Plan plan = measured_exactly(kRootComplex);
+  const Plan plan = measured_exactly(fabric("root-complex"));
   EXPECT_EQ(serving(plan, 1024), Method::kOneShot) << describe(plan);
   EXPECT_EQ(serving(plan, kMaxBytes), Method::kTwoShotStaged) << describe(plan);
 }
 
 TEST(ChooseOnFabrics, IslandsWhereTheCrossingIsSlow) {
-  const Plan plan = measured_exactly(kTwoSockets);
+  const Plan plan = measured_exactly(fabric("two-sockets"));
   EXPECT_EQ(serving(plan, 1024), Method::kOneShot) << describe(plan);
   EXPECT_EQ(serving(plan, kMaxBytes), Method::kIslands) << describe(plan);
 }
 
 TEST(ChooseOnFabrics, TwoRanksTakeOneHop) {
-  const Plan plan = measured_exactly(kPair);
+  const Plan plan = measured_exactly(fabric("pair"));
   ASSERT_EQ(plan.count, 1u) << describe(plan);
   EXPECT_EQ(plan.ranges[0].method, Method::kOneShot);
 }
 
 /// Where the lines cross, less the margin: 2 us + S / 5000 against 0.95 (25 us + S / 12000).
 TEST(ChooseOnFabrics, NcclTakesOverWhereItBecomesFaster) {
-  const Plan plan = measured_exactly(kSlowPair);
+  const Plan plan = measured_exactly(fabric("slow-pair"));
   ASSERT_EQ(plan.count, 2u) << describe(plan);
   EXPECT_EQ(plan.ranges[0].method, Method::kOneShot);
   EXPECT_EQ(plan.ranges[1].method, std::nullopt);
@@ -197,34 +167,139 @@ TEST(ChooseOnFabrics, NcclTakesOverWhereItBecomesFaster) {
 }
 
 TEST(ChooseOnFabrics, NothingWhereNcclIsAsFast) {
-  EXPECT_TRUE(measured_exactly(kNoUse).is_empty());
+  EXPECT_TRUE(measured_exactly(fabric("no-use")).is_empty());
 }
 
-/// Every sample takes up to a fifth longer than it should.
+TEST(ChooseOnFabrics, PullInHostMemory) {
+  const Plan plan = measured_exactly(fabric("host-memory"));
+  EXPECT_EQ(serving(plan, 1024), Method::kOneShotPull) << describe(plan);
+  EXPECT_EQ(serving(plan, kMaxBytes), Method::kTwoShotPull) << describe(plan);
+}
+
+/// Methods between which the choice may fall: within a tenth of the best.
+bool is_right(const Fabric& f, const Plan& known, std::optional<Method> method, uint64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  double best = time_of(f, std::nullopt, size);
+  for (uint32_t c = 0; c < known.candidate_count; ++c)
+    best = std::min(best, time_of(f, known.candidates[c], size));
+  return time_of(f, method, size) <= 1.10 * best;
+}
+
+/// Every sample is off by up to a fifth, on either side: the same is chosen, and never what is slower.
 TEST(ChooseOnFabrics, NoiseCostsLittle) {
   constexpr uint32_t kRuns = 100;
   for (const Fabric& f : kFabrics) {
     SCOPED_TRACE(f.name);
     const Plan known = measured_exactly(f);
-    uint32_t slow_runs = 0;
+    uint32_t wrong_runs = 0;
     for (uint32_t seed = 0; seed < kRuns; ++seed) {
-      std::mt19937_64 random(seed);
-      std::uniform_real_distribution<double> noise(1.0, 1.2);
-      const Plan plan = measured(f, [&](double us) { return us * noise(random); });
-      double loss = 1;
+      const Plan plan = measured(f, noisy(seed, 0.2));
+      bool right = true;
       for (const uint64_t bytes : sizes_of_calls()) {
-        const auto size = static_cast<double>(bytes);
-        const double nccl = time_of(f, std::nullopt, size), us = time_of(f, serving(plan, bytes), size);
-        EXPECT_LE(us, 1.02 * nccl) << "seed " << seed << ", " << bytes << " bytes: " << describe(plan);
-        double best = nccl;
-        for (uint32_t c = 0; c < known.candidate_count; ++c)
-          best = std::min(best, time_of(f, known.candidates[c], size));
-        loss = std::max(loss, us / best);
+        const double nccl = time_of(f, std::nullopt, static_cast<double>(bytes));
+        EXPECT_LE(time_of(f, serving(plan, bytes), static_cast<double>(bytes)), 1.02 * nccl)
+            << "seed " << seed << ", " << bytes << " bytes: " << describe(plan);
+        // NCCL may keep what noise hides: that costs speed, and breaks no promise.
+        if (serving(plan, bytes)) right &= is_right(f, known, serving(plan, bytes), bytes);
+        // But not where a method is far better.
+        else
+          right &= time_of(f, serving(known, bytes), static_cast<double>(bytes)) > 0.6 * nccl;
       }
-      slow_runs += loss > 1.10;
+      wrong_runs += !right;
     }
-    EXPECT_LE(slow_runs, kRuns / 100);
+    EXPECT_LE(wrong_runs, kRuns / 100);
   }
+}
+
+std::string islands_of(const std::optional<Islands>& islands, uint32_t ranks) {
+  return islands ? show_islands({islands->island, ranks}) : "none";
+}
+
+TEST(FindIslands, AreTheSidesOfASlowCrossing) {
+  EXPECT_EQ(islands_of(find_islands(measured_pairs(fabric("two-sockets"), kExact)), 8), "0,1,2,3/4,5,6,7");
+  EXPECT_EQ(islands_of(find_islands(measured_pairs(fabric("two-sockets-interleaved"), kExact)), 8),
+            "0,2,4,6/1,3,5,7");
+}
+
+TEST(FindIslands, AreNotWhereAllLinksAreAlike) {
+  for (const char* name : {"switch", "collapse", "root-complex", "host-memory", "pair"})
+    EXPECT_FALSE(find_islands(measured_pairs(fabric(name), kExact))) << name;
+}
+
+TEST(FindIslands, TheSameForAllTheNoise) {
+  for (const Fabric& f : kFabrics) {
+    SCOPED_TRACE(f.name);
+    const std::string known = islands_of(find_islands(measured_pairs(f, kExact)), f.ranks);
+    uint32_t wrong = 0;
+    for (uint32_t seed = 0; seed < 100; ++seed)
+      wrong += islands_of(find_islands(measured_pairs(f, noisy(seed, 0.2))), f.ranks) != known;
+    EXPECT_LE(wrong, 1u);
+  }
+}
+
+/// Links of a fabric by hand: 10 us, and 20 between ranks that are not of one letter.
+Pairs links(const std::string& letters) {
+  Pairs pairs;
+  pairs.ranks = static_cast<uint32_t>(letters.size());
+  pairs.bytes = 64 << 10;
+  for (uint32_t a = 0; a < pairs.ranks; ++a)
+    for (uint32_t b = 0; b < pairs.ranks; ++b)
+      for (auto& way : pairs.us)
+        for (const Pairs::Load load : {Pairs::kAlone, Pairs::kTogether})
+          way[load][a][b] = letters[a] == letters[b] ? 10 : 20;
+  return pairs;
+}
+
+TEST(FindIslands, OfAnyShape) {
+  const auto found = [](const std::string& letters) {
+    return islands_of(find_islands(links(letters)), static_cast<uint32_t>(letters.size()));
+  };
+  EXPECT_EQ(found("aaab"), "0,1,2/3");
+  EXPECT_EQ(found("abcabc"), "0,3/1,4/2,5");
+  EXPECT_EQ(found("aabbccdd"), "0,1/2,3/4,5/6,7");
+  EXPECT_EQ(found("abcd"), "none");  // nobody has a fast link
+  EXPECT_EQ(found("aaaa"), "none");
+  EXPECT_EQ(found("ab"), "none");
+}
+
+TEST(FindIslands, FollowTheSlowerDirectionAndTheLoad) {
+  Pairs pairs = links("aaaa");
+  // Two of three links between the halves are slow in one direction only; the third under load.
+  for (const uint32_t a : {0u, 1u})
+    for (const uint32_t b : {2u, 3u}) pairs.us[Pairs::kWritten][Pairs::kAlone][a][b] = 20;
+  EXPECT_EQ(islands_of(find_islands(pairs), 4), "0,1/2,3");
+  pairs.us[Pairs::kWritten][Pairs::kAlone][1][3] = 10;
+  EXPECT_FALSE(find_islands(pairs));
+  pairs.us[Pairs::kWritten][Pairs::kTogether][3][1] = 20;
+  EXPECT_EQ(islands_of(find_islands(pairs), 4), "0,1/2,3");
+}
+
+/// What is compared is the transfer: a latency that all pairs share does not hide it.
+TEST(FindIslands, LeaveTheLatencyOut) {
+  Pairs pairs = links("aabb");
+  for (auto& way : pairs.us)
+    for (auto& load : way)
+      for (auto& row : load)
+        for (double& us : row) us += 50;
+  EXPECT_EQ(islands_of(find_islands(pairs), 4), "0,1/2,3");
+}
+
+/// Four sockets in two boxes: the links between the boxes lie furthest apart.
+TEST(FindIslands, AreThoseFurthestApart) {
+  Pairs pairs = links("aabbccdd");
+  for (uint32_t a = 0; a < 4; ++a)
+    for (uint32_t b = 4; b < 8; ++b)
+      for (const Pairs::Load load : {Pairs::kAlone, Pairs::kTogether})
+        pairs.us[Pairs::kWritten][load][a][b] = pairs.us[Pairs::kWritten][load][b][a] = 100;
+  EXPECT_EQ(islands_of(find_islands(pairs), 8), "0,1,2,3/4,5,6,7");
+}
+
+TEST(Pairs, BandwidthLeavesTheLatencyOut) {
+  Pairs pairs = links("aa");
+  pairs.us[Pairs::kRead][Pairs::kLatency][0][1] = 2;
+  EXPECT_DOUBLE_EQ(pairs.bandwidth(Pairs::kRead, Pairs::kAlone, 0, 1), 65536.0 / 8);
+  pairs.us[Pairs::kRead][Pairs::kLatency][0][1] = 10;
+  EXPECT_EQ(pairs.bandwidth(Pairs::kRead, Pairs::kAlone, 0, 1), 0);  // nothing can be said
 }
 
 }  // namespace

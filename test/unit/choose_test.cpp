@@ -73,7 +73,7 @@ TEST(Choose, NcclMayServeTheMiddle) {
 }
 
 TEST(Choose, MethodsAreLoyalAgainstSmallDifferences) {
-  const std::vector<double> nccl = {100, 100, 100};
+  const std::vector<Time> nccl = {100, 100, 100};
   const std::vector<uint64_t> sizes = {1000, 2000, 3000};
   // 2 % better is not enough to change, 4 % is, and so is 2 % at the first size.
   expect_ranges({sizes, {{kNccl, nccl}, {kOne, {50, 50, 50}}, {kTwo, {60, 49, 49}}}}, {{3000, kOne}});
@@ -86,6 +86,47 @@ TEST(Choose, MethodsAreLoyalAgainstSmallDifferences) {
 TEST(Choose, LoyaltyIsNotForNcclNorAgainstIt) {
   expect_ranges({{1000, 2000}, {{kNccl, {100, 100}}, {kOne, {94, 96}}}}, {{1500, kOne}, {2000, kNccl}});
   expect_ranges({{1000, 2000}, {{kNccl, {100, 100}}, {kOne, {96, 94}}}}, {{1500, kNccl}, {2000, kOne}});
+}
+
+/// What counts against NCCL is the slow samples of the one side and the fast ones of the other.
+TEST(Choose, NoiseIsNcclsAdvantage) {
+  const Time nccl(100, 80, 120);
+  expect_ranges({{1024}, {{kNccl, {nccl}}, {kOne, {Time(70, 60, 79)}}}}, {{1024, kOne}});
+  expect_ranges({{1024}, {{kNccl, {nccl}}, {kOne, {Time(70, 60, 81)}}}}, {{1024, kNccl}});
+  // Of those that are clearly faster the best, however it scatters.
+  expect_ranges({{1024}, {{kNccl, {nccl}}, {kOne, {Time(70, 60, 79)}}, {kTwo, {Time(71, 71, 71)}}}},
+                {{1024, kOne}});
+  // Between sizes too: 60 us below NCCL's fast samples at 1000, 20 us above them at 5000.
+  expect_ranges({{1000, 5000}, {{kNccl, {nccl, nccl}}, {kOne, {Time(15, 10, 20), Time(85, 70, 100)}}}},
+                {{4000, kOne}, {5000, kNccl}});
+  // A method is not loyal to one that does not serve the size.
+  expect_ranges(
+      {{1000, 5000},
+       {{kNccl, {nccl, nccl}}, {kOne, {Time(10), Time(70, 60, 100)}}, {kTwo, {Time(20), Time(71, 71, 71)}}}},
+      {{4111, kOne}, {5000, kTwo}});
+}
+
+/// Each is better than NCCL on its side, and both are worse where they cross.
+TEST(Choose, NcclMayServeBetweenTwoSizes) {
+  expect_ranges({{1000, 2000}, {{kNccl, {100, 100}}, {kOne, {45, 195}}, {kTwo, {195, 45}}}},
+                {{1333, kOne}, {1666, kNccl}, {2000, kTwo}});
+}
+
+TEST(Times, StraySamplesCountForNothing) {
+  const Time time = time_of({9, 1, 5, 100, 6, 4, 7, 8});
+  EXPECT_EQ(time.us, 6.5);
+  EXPECT_EQ(time.fast, 4);
+  EXPECT_EQ(time.slow, 9);
+  EXPECT_EQ(time_of({50, 3, 2}).us, 3);
+  EXPECT_EQ(time_of({3, 1}).us, 2);
+  EXPECT_EQ(time_of({3, 1}).fast, 1);
+  EXPECT_EQ(time_of({3, 1}).slow, 3);
+  EXPECT_FALSE(Time().known());
+  EXPECT_TRUE(time.known());
+  const Time both = slowest(time, {5, 5, 10});
+  EXPECT_EQ(both.us, 6.5);
+  EXPECT_EQ(both.fast, 5);
+  EXPECT_EQ(both.slow, 10);
 }
 
 TEST(Choose, BeyondTheLargestSizeThereIsNoPlan) {
@@ -106,7 +147,7 @@ TEST(Choose, RangesFitIntoThePlan) {
     Timings timings{{}, {{kNccl, {}}, {kOne, {}}, {kTwo, {}}}};
     for (size_t i = 0; i < sizes; ++i) {
       timings.sizes.push_back(1024u << i);
-      for (size_t r = 0; r < 3; ++r) timings.rows[r].us.push_back(i % 3 == r ? 10 : 100);
+      for (size_t r = 0; r < 3; ++r) timings.rows[r].times.push_back(i % 3 == r ? 10 : 100);
     }
     const Plan plan = chosen(timings);
     EXPECT_EQ(plan.count, sizes);

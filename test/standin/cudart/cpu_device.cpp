@@ -11,6 +11,7 @@
 #include "test/standin/cudart/capture.hpp"
 #include "test/standin/cudart/devices.hpp"
 #include "test/standin/cudart/memory.hpp"
+#include "test/standin/cudart/modelled_times.hpp"
 
 namespace onehop::standin {
 namespace {
@@ -65,7 +66,9 @@ class CpuDevice final : public Device {
     const auto shared = standin::export_memory(memory);
     if (!shared) return error_of("cannot export memory", cudaErrorInvalidValue);
     MemoryHandle handle;
+    static_assert(sizeof *shared < sizeof handle.bytes);
     std::memcpy(handle.bytes.data(), &*shared, sizeof *shared);
+    handle.bytes.back() = static_cast<unsigned char>(physical_device(current_device()));
     return handle;
   }
 
@@ -75,11 +78,13 @@ class CpuDevice final : public Device {
     void* memory = fails("import") ? nullptr : standin::import_memory(shared);
     if (memory == nullptr) return error_of("cannot import memory", cudaErrorMapBufferObjectFailed);
     note_imported(memory, find_memory(memory)->bytes);
+    note_owner(memory, find_memory(memory)->bytes, handle.bytes.back());
     return memory;
   }
 
   void unmap_memory(void* imported) override {
     note_gone(imported);
+    forget_owner(imported);
     release_kind(MemoryKind::kImported, imported);
   }
 
@@ -190,8 +195,9 @@ class CpuDevice final : public Device {
     return status_of("cannot capture a record", record_event(lock, event, stream, cudaEventRecordExternal));
   }
 
-  // A CPU's times say nothing about links between GPUs; a test of measuring takes them for what they are.
-  bool has_times() override { return std::getenv("ONEHOP_STANDIN_TIMES") != nullptr; }
+  // A CPU's times say nothing about links between GPUs; a test of measuring takes them for what they are, or
+  // models some.
+  bool has_times() override { return models_times() || std::getenv("ONEHOP_STANDIN_TIMES") != nullptr; }
   Status begin_capture(Stream stream) override {
     return status_of("cannot capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   }
@@ -216,8 +222,9 @@ class CpuDevice final : public Device {
   Status record_timer(Event event, Stream stream) override {
     Lock lock;
     const EventRef timer = find_event(lock, event);
-    return status_of("cannot record a timer", issue(lock, stream, [timer] {
+    return status_of("cannot record a timer", issue(lock, stream, [timer, stream] {
                        Lock at_replay;
+                       timer->modelled_us = clock_of(stream);
                        timer->point = std::make_shared<Point>();
                        reach(at_replay, timer->point);
                      }));
@@ -226,6 +233,7 @@ class CpuDevice final : public Device {
     float ms = 0;
     const cudaError_t error = cudaEventElapsedTime(&ms, from, to);
     if (error != cudaSuccess) return error_of("cannot tell a time", error);
+    if (models_times()) return to->modelled_us - from->modelled_us;
     return ms * 1000.0;
   }
 
@@ -235,8 +243,10 @@ class CpuDevice final : public Device {
   }
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
-    return status_of("cannot launch a kernel",
-                     issue(stream, [=] { run_on_host(comm, operation, tampering_for(comm).get()); }));
+    return status_of("cannot launch a kernel", issue(stream, [=] {
+                       run_on_host(comm, operation, tampering_for(comm).get());
+                       spend(stream, comm, operation);
+                     }));
   }
 
  private:

@@ -59,6 +59,10 @@ void set_current_device(int device) {
   current = device;
 }
 
+int physical_device(int device) {
+  return visible()[static_cast<size_t>(device)];
+}
+
 std::array<unsigned char, 16> device_uuid(int device) {
   std::array<unsigned char, 16> uuid{'o', 'n', 'e', 'h', 'o', 'p', '-', 's', 't', 'a', 'n', 'd', 'i', 'n'};
   uuid.back() = static_cast<unsigned char>(visible()[device]);

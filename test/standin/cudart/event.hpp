@@ -10,6 +10,7 @@ struct CUevent_st {
   unsigned flags = 0;
   onehop::standin::PointRef point;                        ///< null: never recorded, or recorded in a capture
   std::weak_ptr<onehop::standin::ActiveCapture> capture;  ///< the capture that it was recorded in
+  double modelled_us = 0;                                 ///< of a timer, on a modelled fabric
   onehop::standin::Progress progress;                     ///< and what a wait for it depends on there
 };
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <thread>
 
+#include "test/standin/nccl/elements.hpp"
 #include "test/standin/nccl/log.hpp"
+
+extern "C" void onehop_standin_spend_nccl(cudaStream_t stream, size_t bytes);
 
 namespace onehop::standin {
 namespace {
@@ -111,8 +114,10 @@ ncclResult_t launch_all(std::vector<Operation> operations) {
     }
     cudaSetDevice(communicator.device);
     const cudaStream_t stream = operation.stream;
-    if (const ncclResult_t error =
-            communicator.launch(stream, [operation = std::move(operation)] { run_collective(operation); })) {
+    if (const ncclResult_t error = communicator.launch(stream, [operation = std::move(operation)] {
+          run_collective(operation);
+          onehop_standin_spend_nccl(operation.stream, operation.count * element_size(operation.type));
+        })) {
       return error;
     }
   }
