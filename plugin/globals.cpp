@@ -1,5 +1,6 @@
 #include "plugin/globals.hpp"
 
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@ uint64_t random_identity() {
          static_cast<uint64_t>(getpid());
 }
 
-Globals::Globals() : report(read_settings(environ)), process(random_identity()) {}
+Globals::Globals()
+    : report(getauxval(AT_SECURE) != 0 ? settings_of_privileged() : read_settings(environ)),
+      process(random_identity()) {}
 
 Globals& globals() {
   static Globals& instance = *new Globals;

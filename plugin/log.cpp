@@ -1,13 +1,12 @@
 #include "plugin/log.hpp"
 
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <memory>
 
 #include "onehop/onehop.h"
+#include "plugin/output_file.hpp"
 
 namespace onehop::log {
 namespace {
@@ -33,26 +32,19 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::off;
 }
 
+/// Writes to a file that is open, and stays so until the process is gone.
+using FileSink = spdlog::sinks::stdout_sink_base<spdlog::details::console_mutex>;
+
 spdlog::sink_ptr sink_of(const Settings& settings, std::string& trouble) {
   if (!settings.log_file.empty()) {
-    try {
-      return std::make_shared<spdlog::sinks::basic_file_sink_mt>(path_of_process(settings.log_file));
-    } catch (const std::exception& e) {
-      trouble =
-          std::string("ONEHOP_LOG_FILE cannot be opened, logging to standard error instead: ") + e.what();
-    }
+    const Result<std::FILE*> file = open_output_file(path_of_process(settings.log_file), WriteMode::kAppend);
+    if (file) return std::make_shared<FileSink>(*file);
+    trouble = "ONEHOP_LOG_FILE cannot be opened, logging to standard error instead: " + file.reason();
   }
   return std::make_shared<spdlog::sinks::stderr_sink_mt>();
 }
 
 }  // namespace
-
-std::string path_of_process(std::string path) {
-  const std::string pid = std::to_string(getpid());
-  for (size_t at = path.find("%p"); at != std::string::npos; at = path.find("%p", at + pid.size()))
-    path.replace(at, 2, pid);
-  return path;
-}
 
 void open(const Settings& settings) {
   if (logger != nullptr || settings.log == LogLevel::kOff) return;

@@ -38,7 +38,4 @@ void debug(fmt::format_string<Args...> format, Args&&... args) {
   line(LogLevel::kDebug, format, std::forward<Args>(args)...);
 }
 
-/// `path` with each %p replaced by the process id.
-std::string path_of_process(std::string path);
-
 }  // namespace onehop::log

@@ -5,6 +5,7 @@
 #include "onehop/onehop.h"
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
+#include "plugin/output_file.hpp"
 
 namespace onehop {
 namespace {
@@ -95,12 +96,11 @@ void report_at_exit() {
               reasons_text(sums));
   }
   if (settings.stats_file.empty()) return;
-  const std::string path = log::path_of_process(settings.stats_file);
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) return log::warn("ONEHOP_STATS_FILE: {} cannot be written", path);
+  const Result<std::FILE*> file = open_output_file(path_of_process(settings.stats_file), WriteMode::kReplace);
+  if (!file) return log::warn("ONEHOP_STATS_FILE: {}", file.reason());
   const std::string text = json();
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fclose(file);
+  std::fwrite(text.data(), 1, text.size(), *file);
+  std::fclose(*file);
 }
 
 }  // namespace onehop

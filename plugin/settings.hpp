@@ -65,6 +65,10 @@ struct SettingsReport {
 
 /// `environment`: a null-terminated array of NAME=value, such as environ.
 SettingsReport read_settings(const char* const* environment);
+/// The settings of a program that has more rights than whoever started it (AT_SECURE: set-user-ID, file
+/// capabilities). Its environment is not its own: it is not read, nor is a file written, and onehop stays
+/// off.
+SettingsReport settings_of_privileged();
 
 /// Equal on two ranks exactly if all their `agree` settings are.
 uint64_t settings_hash(const Settings&);

@@ -9,20 +9,16 @@
 namespace onehop {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds, std::chrono::milliseconds, std::chrono::seconds;
 
-/// Watches one wait: soft at first, since most exchanges take less than a millisecond; and a word to the user
-/// if it gets long.
+/// Watches one wait, and has a word for the user if it gets long.
 class Watch {
  public:
   explicit Watch(const Member& member) : member_(member) {}
 
   void wait_a_little() {
-    const auto waited = Clock::now() - start_;
-    if (waited < milliseconds(2)) return std::this_thread::yield();
-    std::this_thread::sleep_for(microseconds(100));
-    if (told_ || waited < seconds(20)) return;
+    pause_.wait_a_little();
+    if (told_ || pause_.waited() < seconds(20)) return;
     told_ = true;
     log::warn(
         "rank {} of {} has waited 20 s for the other ranks to set up onehop: is it loaded in all of them, "
@@ -33,11 +29,16 @@ class Watch {
 
  private:
   const Member& member_;
-  const Clock::time_point start_ = Clock::now();
+  Pause pause_;
   bool told_ = false;
 };
 
 }  // namespace
+
+void Pause::wait_a_little() {
+  if (waited() < milliseconds(2)) return std::this_thread::yield();
+  std::this_thread::sleep_for(microseconds(100));
+}
 
 bool usable(const nccl::Functions& functions, nccl::Comm handle) {
   nccl::Result state = nccl::kInProgress;

@@ -1,6 +1,7 @@
 // Every rank's record to every rank, over the communicator itself.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -9,6 +10,16 @@
 namespace onehop {
 
 using Members = std::vector<std::unique_ptr<Member>>;
+
+/// Waits softly at first, since most exchanges take less than a millisecond.
+class Pause {
+ public:
+  void wait_a_little();
+  std::chrono::steady_clock::duration waited() const { return std::chrono::steady_clock::now() - start_; }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 /// Waits while a non-blocking communicator is at work; then whether NCCL says that it is usable.
 bool usable(const nccl::Functions&, nccl::Comm);

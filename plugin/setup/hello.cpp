@@ -1,5 +1,6 @@
 #include "plugin/setup/hello.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -46,8 +47,12 @@ std::optional<std::string> verdict_of(std::span<const Hello> table) {
     if (table[r].veto != Veto::kNone) return veto_text(table[r]) + " (" + rank(r) + ")";
   for (size_t r = 0; r < table.size(); ++r) {
     const Hello& hello = table[r];
+    if (hello.host == 0) return rank(r) + " cannot tell its node: no boot id in /proc, and no NCCL_HOSTID";
     if (hello.host != first.host) return rank(r) + " is on another node than rank 0";
     if (hello.settings != first.settings) return "ONEHOP_ settings differ between rank 0 and " + rank(r);
+    for (size_t other = 0; other < r; ++other)
+      if (table[other].user_namespace == hello.user_namespace && table[other].user != hello.user)
+        return rank(r) + " runs as another user than " + rank(other);
     for (size_t other = 0; other < r; ++other)
       if (hello.launches_block != 0 && table[other].process == hello.process)
         return "CUDA_LAUNCH_BLOCKING=1 with " + rank(other) + " and " + rank(r) +
@@ -56,12 +61,18 @@ std::optional<std::string> verdict_of(std::span<const Hello> table) {
   return std::nullopt;
 }
 
+bool users_are_unclear(std::span<const Hello> table) {
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Hello& hello) { return hello.user_namespace != table[0].user_namespace; });
+}
+
 uint64_t host_identity() {
   Hash hash;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot_id;
   std::getline(file, boot_id);
   const char* host_id = std::getenv("NCCL_HOSTID");
+  if (boot_id.empty() && (host_id == nullptr || *host_id == '\0')) return 0;
   return hash.add(boot_id).add(host_id != nullptr ? host_id : "").value();
 }
 

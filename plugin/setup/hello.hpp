@@ -28,7 +28,7 @@ enum class Veto : uint32_t {
 /// trusted before verdict_of() has looked at it.
 struct Hello {
   static constexpr uint64_t kMagic = 0x31706F68656E6FULL;  ///< "onehop1"
-  static constexpr uint32_t kWire = 2;
+  static constexpr uint32_t kWire = 3;
 
   uint64_t magic = kMagic;
   uint32_t wire = kWire;  ///< version of this record and of the steps of set-up
@@ -49,8 +49,10 @@ struct Hello {
   uint32_t avoids_peers = 0;   ///< NCCL is told to keep away from peer access on this rank
   uint32_t failed_probes = 0;  ///< kinds of staging that a probe found broken before, a bit each
   std::array<unsigned char, 4> padding{};
-  uint64_t nonce = 0;  ///< random: all ranks' together tell this communicator from every other
-  std::array<unsigned char, 24> reserved{};
+  uint64_t nonce = 0;           ///< random: all ranks' together tell this communicator from every other
+  uint64_t user_namespace = 0;  ///< identity of the one that `user` is of
+  uint32_t user = 0;            ///< that the process runs as
+  std::array<unsigned char, 12> reserved{};
 };
 static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
 
@@ -58,8 +60,13 @@ static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
 /// same on all ranks.
 std::optional<std::string> verdict_of(std::span<const Hello> table);
 
-/// Identity of this node, the same in every process and container of one boot: boot id, and NCCL_HOSTID where
-/// it is set (NCCL itself takes ranks with different ones for different nodes).
+/// Whether the numbers in the table do not tell if all ranks run as one user: then that is asked of the
+/// kernel, when they meet over their sockets. A pure function of the table too.
+bool users_are_unclear(std::span<const Hello> table);
+
+/// Identity of this node, the same in every process and container of one boot, whatever namespaces they have:
+/// boot id, and NCCL_HOSTID where it is set (NCCL itself takes ranks with different ones for different
+/// nodes). 0: there is neither.
 uint64_t host_identity();
 
 }  // namespace onehop

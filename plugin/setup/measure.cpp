@@ -14,6 +14,8 @@
 namespace onehop {
 namespace {
 
+constexpr double kLongestUs = 1e9;  ///< longer times, and what is no number, mean nothing
+
 /// Times of one rank, in the order of its trials.
 struct TimesRecord {
   static constexpr size_t kMost = 20;
@@ -193,7 +195,8 @@ class Measure {
         Time time(0);
         for (const TimesRecord& record : table) {
           const TimesRecord::Entry& of_rank = record.times[t - first];
-          time = slowest(time, {of_rank.us, of_rank.fast, of_rank.slow});
+          const auto believed = [](double us) { return us < kLongestUs ? us : kLongestUs; };
+          time = slowest(time, {believed(of_rank.us), believed(of_rank.fast), believed(of_rank.slow)});
         }
         note(m.timings, m.trials[t], time);
       }

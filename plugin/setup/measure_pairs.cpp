@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kSamples = 3;
 constexpr uint32_t kLatencyCalls = 4;
+constexpr double kLongestUs = 1e9;  ///< longer times, and what is no number, mean nothing
 constexpr Pairs::Way kBothWays[] = {Pairs::kWritten, Pairs::kRead};
 constexpr Pairs::Load kAllLoads[] = {Pairs::kLatency, Pairs::kAlone, Pairs::kTogether};
 
@@ -131,8 +132,10 @@ Pairs pairs_of(std::span<const PairsRecord> table, uint64_t bytes) {
   for (const Pairs::Way way : kBothWays)
     for (const Pairs::Load load : kAllLoads)
       for (uint32_t r = 0; r < pairs.ranks; ++r)
-        for (uint32_t peer = 0; peer < pairs.ranks; ++peer)
-          pairs.us[way][load][r][peer] = table[r].us[way][load][peer];
+        for (uint32_t peer = 0; peer < pairs.ranks; ++peer) {
+          const double us = table[r].us[way][load][peer];
+          pairs.us[way][load][r][peer] = us >= 0 && us < kLongestUs ? us : kLongestUs;
+        }
   return pairs;
 }
 

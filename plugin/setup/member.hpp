@@ -66,6 +66,7 @@ class Member {
   uint32_t ranks_here = 0;     ///< that live in this process
   uint32_t meetings = 0;       ///< of those, so far
   uint32_t failed_probes = 0;  ///< kinds of staging that failed for one of the ranks before, a bit each
+  bool users_unclear = false;  ///< whether all ranks run as one user is not known yet
   bool avoids_peers = false;   ///< NCCL is told to keep away from peer access, on some rank
   bool first_of_node = true;   ///< the one rank of its node that logs the verdict
   bool pending = true;         ///< takes part in the next exchange
@@ -75,6 +76,7 @@ class Member {
   std::optional<std::string> not_measured;  ///< although it was tried
   std::string refused;                      ///< kinds of staging that did not work, and why
   std::unique_ptr<Staging> staging;
+  std::optional<PeerSocket> socket;  ///< while addresses are exchanged and mapped
   std::unique_ptr<Order> order;
 
  private:

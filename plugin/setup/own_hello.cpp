@@ -11,6 +11,7 @@
 #include "plugin/nccl_switches.hpp"
 #include "plugin/plan.hpp"
 #include "plugin/setup/progress.hpp"
+#include "plugin/staging/user.hpp"
 
 namespace onehop {
 namespace {
@@ -51,6 +52,8 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
   hello.process = g.process;
   hello.settings = settings_hash(g.settings);
   hello.pid = static_cast<int32_t>(getpid());
+  hello.user = getuid();
+  hello.user_namespace = namespace_identity("user");
   hello.nonce = random_identity();
   hello.launches_block = is_set("CUDA_LAUNCH_BLOCKING") ? 1 : 0;
   put_text(hello.version, ONEHOP_VERSION);

@@ -28,7 +28,6 @@ struct Progress {
   uint32_t ok = 0;
   std::array<char, 132> why{};  ///< if not ok
   StagingAddress address;
-  std::array<unsigned char, 32> reserved{};
 
   static Progress of(const Status& status) {
     Progress progress;

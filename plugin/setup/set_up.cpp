@@ -20,6 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Longest wait for what peers send over their sockets.
+constexpr std::chrono::seconds kMeetingDeadline{10};
+
 /// The steps, in order. Every decision in them is drawn from what was exchanged, or from the number of ranks.
 class SetUp {
  public:
@@ -120,6 +123,7 @@ class SetUp {
         for (size_t other = 0; other < r; ++other) m.shares_gpu |= table[other].gpu == table[r].gpu;
       m.avoids_peers =
           std::any_of(table.begin(), table.end(), [](const Hello& h) { return h.avoids_peers != 0; });
+      m.users_unclear = users_are_unclear(table);
       for (const Hello& h : table) m.failed_probes |= h.failed_probes;
       m.takes_fp8 = std::all_of(table.begin(), table.end(), [](const Hello& h) { return h.takes_fp8 != 0; });
       m.decline(verdict_of(table));
@@ -165,6 +169,7 @@ class SetUp {
   /// The kind of staging that was tried does not work for this communicator, which every rank sees alike.
   void refuse(Member& m, const std::string& why) {
     m.pending = false;
+    m.socket.reset();
     if (!m.refused.empty()) m.refused += "; ";
     m.refused += fmt::format("staging in {}: {}", name_of(m.kind), why);
     if (m.staging == nullptr) return;
@@ -212,21 +217,73 @@ class SetUp {
     const Result<StagingAddress> made = m.staging->address(globals().process, m.device_index, shared);
     if (!made) return made.error();
     address = *made;
+    if (shared && (m.kind == StagingKind::kHost || m.users_unclear)) open_socket(m);
+    if (m.socket) address.socket = m.socket->address();
     return {};
+  }
+
+  /// Without one, peers use /proc.
+  static void open_socket(Member& m) {
+    Result<PeerSocket> opened = PeerSocket::open();
+    if (opened)
+      m.socket = std::move(*opened);
+    else
+      log::debug("rank {} has no socket for its peers: {}", m.rank, opened.reason());
+  }
+
+  /// Sends this rank's descriptor, or just a word, to every peer whose socket it can reach, and waits for
+  /// theirs. Of all members at once: several ranks of a communicator may live in this process. All of them
+  /// have just exchanged a record, so whoever does not answer soon is not going to.
+  void meet_peers() {
+    for_pending([](Member& m) {
+      if (!m.socket) return;
+      const auto table = m.all_records<Progress>();
+      for (uint32_t peer = 0; peer < table.size(); ++peer) {
+        const StagingAddress& address = table[peer].address;
+        if (address.process != globals().process && m.socket->address().reaches(address.socket))
+          m.socket->expect(peer, address.socket, m.staging->descriptor());
+      }
+    });
+    const auto deadline = Clock::now() + kMeetingDeadline;
+    Pause pause;
+    while (Clock::now() < deadline) {
+      bool done = true;
+      for_pending([&](Member& m) {
+        const bool here = !m.socket || m.socket->advance();
+        done &= here || !globals().registry.announced(m.announcement);
+      });
+      if (done) break;
+      pause.wait_a_little();
+    }
+  }
+
+  /// Maps what this rank needs of a peer's, if that is not another user's.
+  Status map(Member& m, uint32_t peer) {
+    const StagingAddress& address = m.all_records<Progress>()[peer].address;
+    Fd descriptor;
+    if (address.process != globals().process) {
+      std::optional<Result<Fd>> came = m.socket ? m.socket->take(peer) : std::nullopt;
+      if (came && !*came) return came->error();
+      if (came) descriptor = std::move(**came);
+      if (!came && m.users_unclear && m.kind == StagingKind::kPeer)
+        return Error{
+            fmt::format("rank {} is in another user namespace, and no socket tells which user it is", peer)};
+    }
+    return m.staging->map(peer, address, globals().process, m.device_index, std::move(descriptor));
   }
 
   /// The addresses were exchanged after the memory was filled, in the order of each private stream: whoever
   /// has an address may write there. The exchange in this step tells every rank that all have mapped what
   /// they need.
   nccl::Result map() {
+    meet_peers();
     const nccl::Result result = exchange_all([this](Member& m) {
       const CurrentDevice scope(device_, m.device_index);
-      const auto table = m.all_records<Progress>();
       Status mapped;
-      for (int peer = 0; peer < m.ranks && mapped; ++peer)
-        if (m.plan.needs(static_cast<uint32_t>(m.rank), static_cast<uint32_t>(peer)))
-          mapped = m.staging->map(static_cast<uint32_t>(peer), table[static_cast<size_t>(peer)].address,
-                                  globals().process, m.device_index);
+      const auto ranks = static_cast<uint32_t>(m.ranks);
+      for (uint32_t peer = 0; peer < ranks && mapped; ++peer)
+        if (m.plan.needs(static_cast<uint32_t>(m.rank), peer)) mapped = map(m, peer);
+      m.socket.reset();
       return Progress::of(mapped);
     });
     if (result != nccl::kSuccess) return result;
@@ -271,10 +328,10 @@ class SetUp {
     for (auto& m : members_) {
       m->pending = wanted && m->staging != nullptr && !m->declined;
       if (!m->pending) continue;
+      if (!device_.has_times()) m->not_measured = "this is the CPU stand-in";
       // NCCL's kernels and onehop's, of several ranks, may not all fit on one GPU; and what is measured there
       // says nothing about links.
       if (m->shares_gpu) m->not_measured = "ranks share a GPU";
-      if (!device_.has_times()) m->not_measured = "this is the CPU stand-in";
       m->pending = !m->not_measured;
     }
     if (!wanted) return nccl::kSuccess;

@@ -40,6 +40,7 @@ Result<std::shared_ptr<StagingMemory>> StagingMemory::allocate(Device& device, S
     if (!allocated) return allocated.error();
     memory->device_memory_ = *allocated;
   }
+  memory->bytes_ = bytes;
   LiveMemory& live = globals().live_memory;
   const std::lock_guard lock(live.mutex);
   live.by_address[memory->data()] = memory;
@@ -47,13 +48,15 @@ Result<std::shared_ptr<StagingMemory>> StagingMemory::allocate(Device& device, S
 }
 
 Result<std::shared_ptr<StagingMemory>> StagingMemory::import(Device& device, StagingKind kind,
-                                                             const MemoryHandle& handle, size_t bytes) {
+                                                             const MemoryHandle& handle, Fd sent,
+                                                             size_t bytes) {
   auto memory = std::make_shared<StagingMemory>(device);
   memory->imported_ = true;
   if (kind == StagingKind::kHost) {
     SharedMemoryName name;
     std::memcpy(&name, handle.bytes.data(), sizeof(name));
-    Result<SharedMemory> shared = SharedMemory::open(name, bytes);
+    Result<SharedMemory> shared =
+        sent ? SharedMemory::adopt(std::move(sent), name, bytes) : SharedMemory::open(name, bytes);
     if (!shared) return shared.error();
     if (Status status = memory->use(std::move(*shared)); !status) return status.error();
   } else {
@@ -64,11 +67,12 @@ Result<std::shared_ptr<StagingMemory>> StagingMemory::import(Device& device, Sta
   return memory;
 }
 
-std::shared_ptr<StagingMemory> StagingMemory::find(const void* data) {
+std::shared_ptr<StagingMemory> StagingMemory::find(const void* data, size_t bytes) {
   LiveMemory& live = globals().live_memory;
   const std::lock_guard lock(live.mutex);
   const auto at = live.by_address.find(data);
-  return at == live.by_address.end() ? nullptr : at->second.lock();
+  std::shared_ptr<StagingMemory> found = at == live.by_address.end() ? nullptr : at->second.lock();
+  return found != nullptr && found->bytes_ >= bytes ? found : nullptr;
 }
 
 Result<MemoryHandle> StagingMemory::handle() {

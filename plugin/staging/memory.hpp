@@ -27,11 +27,11 @@ class StagingMemory {
  public:
   /// `bytes` of it, not filled. Found by its address until it is gone.
   static Result<std::shared_ptr<StagingMemory>> allocate(Device&, StagingKind, size_t bytes);
-  /// A peer's in another process; `handle` is its handle().
+  /// A peer's in another process; `handle` is its handle(), and `sent` its descriptor() if that came.
   static Result<std::shared_ptr<StagingMemory>> import(Device&, StagingKind, const MemoryHandle& handle,
-                                                       size_t bytes);
-  /// A peer's in this process; null if there is none at this address.
-  static std::shared_ptr<StagingMemory> find(const void* data);
+                                                       Fd sent, size_t bytes);
+  /// A peer's in this process; null if there is none of at least `bytes` at this address.
+  static std::shared_ptr<StagingMemory> find(const void* data, size_t bytes);
 
   explicit StagingMemory(Device& device) : device_(device) {}
   StagingMemory(const StagingMemory&) = delete;
@@ -40,6 +40,8 @@ class StagingMemory {
 
   void* data() const { return device_memory_ != nullptr ? device_memory_ : host_.data(); }
   Result<MemoryHandle> handle();
+  /// Of host memory, for peers in other processes, until close_name(); -1: there is none.
+  int descriptor() const { return host_.name().fd; }
   /// Nobody else needs handle() any more.
   void close_name() { host_.close_name(); }
 
@@ -48,6 +50,7 @@ class StagingMemory {
 
   Device& device_;
   void* device_memory_ = nullptr;
+  size_t bytes_ = 0;
   bool imported_ = false, registered_ = false;
   SharedMemory host_;
 };

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "plugin/staging/user.hpp"
+
 namespace onehop {
 namespace {
 
@@ -25,20 +27,15 @@ size_t round_up(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
+/// With the page of the nonce.
+off_t whole(size_t bytes) {
+  return static_cast<off_t>(round_up(bytes) + kPage);
+}
 
- private:
-  int fd_;
-};
+Error not_the_peers(const SharedMemoryName& name) {
+  return {"process " + std::to_string(name.pid) +
+          " is not the peer, or has other memory; different PID namespaces?"};
+}
 
 }  // namespace
 
@@ -75,8 +72,8 @@ Status SharedMemory::map(int fd, size_t bytes) {
 
 Result<SharedMemory> SharedMemory::create(size_t bytes) {
   Fd fd(memfd_create("onehop", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (fd.get() < 0) return failed("memfd_create");
-  if (ftruncate(fd.get(), static_cast<off_t>(round_up(bytes) + kPage)) != 0) return failed("ftruncate");
+  if (!fd) return failed("memfd_create");
+  if (ftruncate(fd.get(), whole(bytes)) != 0) return failed("ftruncate");
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return failed("sealing shared memory");
   SharedMemory memory;
   if (Status mapped = memory.map(fd.get(), bytes); !mapped) return mapped.error();
@@ -90,26 +87,31 @@ Result<SharedMemory> SharedMemory::create(size_t bytes) {
 }
 
 Result<SharedMemory> SharedMemory::open(const SharedMemoryName& name, size_t bytes) {
-  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
+  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd),
+                    opening = "opening the shared memory of process " + std::to_string(name.pid);
   // A wrong process id could lead to a pipe or a device, where opening itself waits or acts: look first.
   struct stat status;
-  if (name.pid <= 0 || name.fd < 0 || stat(path.c_str(), &status) != 0)
-    return failed(("opening the shared memory of process " + std::to_string(name.pid)).c_str());
-  const auto wanted = static_cast<off_t>(round_up(bytes) + kPage);
-  const Error wrong{"process " + std::to_string(name.pid) +
-                    " is not the peer, or has other memory; different PID namespaces?"};
-  if (!S_ISREG(status.st_mode) || status.st_size != wanted || name.bytes != round_up(bytes)) return wrong;
-  const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0)
-    return failed(("opening the shared memory of process " + std::to_string(name.pid)).c_str());
-  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1 of a file that can have none
-  if (fstat(fd.get(), &status) != 0 || status.st_size != wanted || seals < 0 || (seals & kSeals) != kSeals)
-    return wrong;
+  if (name.pid <= 0 || name.fd < 0 || stat(path.c_str(), &status) != 0) return failed(opening.c_str());
+  if (!S_ISREG(status.st_mode) || status.st_size != whole(bytes)) return not_the_peers(name);
+  Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return failed(opening.c_str());
+  return adopt(std::move(fd), name, bytes);
+}
+
+Result<SharedMemory> SharedMemory::adopt(Fd fd, const SharedMemoryName& name, size_t bytes) {
+  // The seals come first: of a file that can have them nothing below waits for anybody.
+  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1 of any other
+  struct stat status;
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &status) != 0 ||
+      status.st_size != whole(bytes) || name.bytes != round_up(bytes))
+    return not_the_peers(name);
+  if (!is_own_user(status.st_uid, geteuid()))
+    return Error{"the memory of process " + std::to_string(name.pid) + " belongs to another user"};
   SharedMemory memory;
   if (Status mapped = memory.map(fd.get(), bytes); !mapped) return mapped.error();
   if (std::memcmp(static_cast<unsigned char*>(memory.data_) + memory.size_, name.nonce, sizeof(name.nonce)) !=
       0)
-    return wrong;
+    return not_the_peers(name);
   return memory;
 }
 

@@ -1,6 +1,6 @@
-// Host memory that several processes of a node share, without a name anywhere: a memfd, which peers open
-// through the owner's /proc/<pid>/fd. Nothing is left behind whatever way a process ends, /dev/shm is not
-// used, and only the same user can open it.
+// Host memory that several processes of a node share, without a name anywhere: a memfd, which peers are sent
+// over a socket (peer_socket.hpp), or open through the owner's /proc/<pid>/fd. Nothing is left behind
+// whatever way a process ends, /dev/shm is not used, and only the same user's memory is mapped.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,12 @@
 #include <cstdint>
 
 #include "plugin/result.hpp"
+#include "plugin/staging/fd.hpp"
 
 namespace onehop {
 
-/// Where a peer finds the memory. All of it is checked before a byte is believed: a process id of another
-/// namespace may name any process.
+/// By what a peer finds and knows the memory. All of it is checked before a byte is believed: a process id of
+/// another namespace may name any process.
 struct SharedMemoryName {
   uint64_t bytes = 0;
   uint64_t nonce[2] = {};  ///< random; also in the memory
@@ -24,8 +25,11 @@ struct SharedMemoryName {
 class SharedMemory {
  public:
   static Result<SharedMemory> create(size_t bytes);
-  /// Fails unless it is the memory of that name, of `bytes` bytes, which its owner cannot shrink any more.
+  /// Through the owner's /proc. Fails unless it is this user's memory of that name, of `bytes` bytes, which
+  /// its owner cannot shrink any more.
   static Result<SharedMemory> open(const SharedMemoryName&, size_t bytes);
+  /// The same of a descriptor that the owner sent.
+  static Result<SharedMemory> adopt(Fd, const SharedMemoryName&, size_t bytes);
 
   SharedMemory() = default;
   SharedMemory(SharedMemory&&) noexcept;
@@ -35,6 +39,7 @@ class SharedMemory {
   /// Zeroed at first; page-aligned.
   void* data() const { return data_; }
   size_t size() const { return size_; }
+  /// Its `fd` is the descriptor in this process, as long as this is the owner's.
   const SharedMemoryName& name() const { return name_; }
   /// Nobody can open it any more; who has it, keeps it.
   void close_name();

@@ -173,16 +173,18 @@ Result<StagingAddress> Staging::address(uint64_t process, int device_index, bool
   return address;
 }
 
-Status Staging::map(uint32_t peer, const StagingAddress& address, uint64_t process, int device_index) {
+Status Staging::map(uint32_t peer, const StagingAddress& address, uint64_t process, int device_index,
+                    Fd sent) {
   std::shared_ptr<StagingMemory> memory;
   if (address.process == process) {
     if (kind_ == StagingKind::kPeer && address.device != device_index) {
       if (Status enabled = device_.enable_peer(address.device); !enabled) return enabled;
     }
-    memory = StagingMemory::find(reinterpret_cast<const void*>(address.pointer));
+    memory = StagingMemory::find(reinterpret_cast<const void*>(address.pointer), shared_bytes(view_.layout));
     if (memory == nullptr) return Error{"the peer's staging memory is gone"};
   } else {
-    auto imported = StagingMemory::import(device_, kind_, address.handle, shared_bytes(view_.layout));
+    auto imported =
+        StagingMemory::import(device_, kind_, address.handle, std::move(sent), shared_bytes(view_.layout));
     if (!imported) return imported.error();
     memory = std::move(*imported);
   }

@@ -8,6 +8,7 @@
 #include "kernels/operation.hpp"
 #include "plugin/device.hpp"
 #include "plugin/staging/memory.hpp"
+#include "plugin/staging/peer_socket.hpp"
 
 namespace onehop {
 
@@ -17,6 +18,7 @@ struct StagingAddress {
   uint64_t pointer = 0;  ///< valid in the owner's process
   int32_t device = 0;    ///< device index in the owner's process
   MemoryHandle handle;   ///< for other processes
+  SocketAddress socket;  ///< of the owner
 };
 
 /// Owns everything; frees it at the end. Peers must not write into this rank's inbox any more by then: that
@@ -33,8 +35,10 @@ class Staging {
   Status allocate(Stream stream);
   /// Where the peers find it. `shared`: some peer is in another process.
   Result<StagingAddress> address(uint64_t process, int device_index, bool shared);
-  /// Maps the memory of rank `peer`.
-  Status map(uint32_t peer, const StagingAddress&, uint64_t process, int device_index);
+  /// A descriptor of host memory that peers may be sent; -1: device memory has none.
+  int descriptor() const { return memory_->descriptor(); }
+  /// Maps the memory of rank `peer`; `sent` is its descriptor, if that came.
+  Status map(uint32_t peer, const StagingAddress&, uint64_t process, int device_index, Fd sent = {});
   /// All peers have mapped what they need.
   void close_name() { memory_->close_name(); }
 

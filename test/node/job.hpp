@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "test/node/confine.hpp"
+
 namespace onehop::node {
 
 using Environment = std::map<std::string, std::string>;
@@ -23,6 +25,8 @@ struct Job {
   std::map<std::string, std::string> files = {};  ///< in the job's folder, which each process is started in
   Load load = Load::kNetPlugin;
   std::map<int, Load> load_of = {};
+  Confinement confinement = {};              ///< of all ranks
+  std::map<int, Confinement> confined = {};  ///< of single ranks, if it is another
   int deadline_s = 60;
   int code = 0;                     ///< that every process ends with; 128 + signal
   std::map<int, int> code_of = {};  ///< of single ranks, if it is another
@@ -57,6 +61,9 @@ struct Outcome {
   /// Lines of all ranks' logs that contain `part`.
   std::vector<std::string> log(const std::string& part) const;
 };
+
+/// Whether any process of the job is confined: then NCCL's memory is in the job's folder.
+bool is_confined(const Job&);
 
 /// Runs a job and expects that every process ends with its code before the deadline; those that do not are
 /// killed.

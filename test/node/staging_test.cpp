@@ -10,7 +10,8 @@
 namespace onehop::node {
 namespace {
 
-const Environment kHost = {{"ONEHOP_STAGING", "host"}}, kBlind = {{"ONEHOP_TEST_BLIND", "1"}};
+const Environment kHost = {{"ONEHOP_STAGING", "host"}}, kMute = {{"ONEHOP_TEST_MUTE", "1"}},
+                  kBlindAndMute = {{"ONEHOP_TEST_BLIND", "1"}, {"ONEHOP_TEST_MUTE", "1"}};
 
 Environment failing(const char* what) {
   return {{"ONEHOP_STANDIN_FAIL", what}};
@@ -92,11 +93,22 @@ TEST(Staging, InHostMemoryServesSeveralGpusOfAProcess) {
   run_counted({.scenario = "two_each", .ranks = 3, .environment = kHost});
 }
 
+// Protects: each of the two ways to a peer's host memory where the other is closed, for one rank or for all.
+TEST(Staging, InHostMemoryIsFoundBySocketOrThroughProc) {
+  Environment all_mute = kHost, all_blind = kHost;
+  all_mute.merge(Environment(kMute));
+  all_blind["ONEHOP_TEST_BLIND"] = "1";
+  for (const Environment& environment : {all_mute, all_blind})
+    run_on({.ranks = 3, .environment = environment}, {"staging in host memory, "});
+  for (const int rank : {0, 2})
+    run_on({.ranks = 3, .environment = kHost, .of = {{rank, kMute}}}, {"staging in host memory, "});
+}
+
 // Protects: what works on no rank's GPU, or on one rank's GPU only.
 TEST(Staging, OffWhereHostMemoryCannotBeUsedEither) {
   run_off({.ranks = 3, .environment = kHost, .of = {{1, failing("register")}}},
           {"staging in host memory: rank 1 has no staging memory: cannot register host memory: "});
-  run_off({.ranks = 3, .environment = kHost, .of = {{2, kBlind}}},
+  run_off({.ranks = 3, .environment = kHost, .of = {{2, kBlindAndMute}}},
           {"staging in host memory: rank 2 cannot reach the staging memory of a peer: opening the shared "
            "memory of "
            "process "});

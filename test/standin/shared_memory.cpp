@@ -5,12 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace onehop::standin {
 namespace {
 
 constexpr uint64_t kMagic = 0x6f6e65686f707368;  // "onehopsh"
+
+std::string path_in_folder(uint64_t inode) {
+  const char* folder = std::getenv("ONEHOP_STANDIN_FOLDER");
+  return folder != nullptr ? std::string(folder) + "/standin." + std::to_string(inode) : "";
+}
 
 void* map(int descriptor, size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -20,7 +27,23 @@ void* map(int descriptor, size_t bytes) {
 }  // namespace
 
 std::optional<SharedMemory> SharedMemory::create(size_t bytes) {
-  const int descriptor = memfd_create("onehop-standin", MFD_CLOEXEC);
+  return create(memfd_create("onehop-standin", MFD_CLOEXEC), bytes);
+}
+
+std::optional<SharedMemory> SharedMemory::create_for_nccl(size_t bytes) {
+  const char* folder = std::getenv("ONEHOP_STANDIN_FOLDER");
+  if (folder == nullptr) return create(bytes);
+  std::string path = std::string(folder) + "/standin-XXXXXX";
+  const int descriptor = mkostemp(path.data(), O_CLOEXEC);
+  struct stat status {};
+  // Other users' processes too, and found by its inode.
+  if (descriptor < 0 || fchmod(descriptor, 0666) != 0 || fstat(descriptor, &status) != 0 ||
+      rename(path.c_str(), path_in_folder(status.st_ino).c_str()) != 0)
+    return std::nullopt;
+  return create(descriptor, bytes);
+}
+
+std::optional<SharedMemory> SharedMemory::create(int descriptor, size_t bytes) {
   if (descriptor < 0) return std::nullopt;
   struct stat status {};
   void* data = nullptr;
@@ -37,7 +60,8 @@ std::optional<SharedMemory> SharedMemory::create(size_t bytes) {
 std::optional<SharedMemory> SharedMemory::open(const SharedHandle& handle) {
   if (handle.magic != kMagic) return std::nullopt;
   const std::string path = "/proc/" + std::to_string(handle.pid) + "/fd/" + std::to_string(handle.descriptor);
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  int descriptor = ::open(path_in_folder(handle.inode).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   struct stat status {};
   void* data = nullptr;

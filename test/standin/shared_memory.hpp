@@ -1,5 +1,6 @@
 // Memory that another process can map, with no name anywhere: an anonymous file of this process, which others
 // reach through /proc while this process keeps it open. Nothing is left behind however the processes end.
+// Processes that cannot look into each other share what NCCL shares by a file, in a folder that they all see.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,8 @@ class SharedMemory {
  public:
   /// Zeroed memory; empty when the system has none.
   static std::optional<SharedMemory> create(size_t bytes);
+  /// The same, but in the folder that ONEHOP_STANDIN_FOLDER names, if it does.
+  static std::optional<SharedMemory> create_for_nccl(size_t bytes);
   /// Empty when the owner is gone, or is not ours to look into.
   static std::optional<SharedMemory> open(const SharedHandle& handle);
 
@@ -41,6 +44,7 @@ class SharedMemory {
 
  private:
   SharedMemory(const SharedHandle& handle, void* data) : handle_(handle), data_(data) {}
+  static std::optional<SharedMemory> create(int descriptor, size_t bytes);
 
   SharedHandle handle_{};
   void* data_ = nullptr;

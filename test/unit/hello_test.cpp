@@ -96,6 +96,7 @@ const Fault kFaults[] = {
     {"a later veto", [](Hello& h) { h.veto = static_cast<Veto>(77); },
      "a reason that this version does not know (rank %r)"},
     {"host", [](Hello& h) { ++h.host; }, "on another node"},
+    {"no host", [](Hello& h) { h.host = 0; }, "rank %r cannot tell its node"},
     {"settings", [](Hello& h) { ++h.settings; }, "ONEHOP_ settings differ between rank 0 and rank "},
 };
 
@@ -129,6 +130,27 @@ TEST(Verdict, BlockingLaunchesMatterOnlyWithinOneProcess) {
       ASSERT_TRUE(verdict) << pair;
       EXPECT_EQ(verdict->find("CUDA_LAUNCH_BLOCKING=1 with " + pair + " in one process"), 0u) << *verdict;
     }
+}
+
+/// Memory of another user is not mapped. Numbers of users say something within a user namespace alone.
+TEST(Verdict, UsersAreComparedWithinTheirNamespace) {
+  for (uint32_t r = 0; r < 3; ++r) {
+    Table table = good_table(3);
+    for (Hello& hello : table) hello.user = 1000, hello.user_namespace = 5;
+    EXPECT_EQ(verdict_of(table), std::nullopt);
+    EXPECT_FALSE(users_are_unclear(table));
+    table[r].user = 0;
+    EXPECT_EQ(verdict_of(table),
+              r == 2 ? "rank 2 runs as another user than rank 0" : "rank 1 runs as another user than rank 0");
+    table[r].user_namespace = 6;
+    EXPECT_EQ(verdict_of(table), std::nullopt) << "the kernel will tell";
+    EXPECT_TRUE(users_are_unclear(table));
+  }
+  // Two in one namespace, and the first rank in another.
+  Table table = good_table(3);
+  table[0].user_namespace = 6;
+  table[2].user = 7;
+  EXPECT_EQ(verdict_of(table), "rank 2 runs as another user than rank 1");
 }
 
 /// A job of different releases: the version is the reason, whatever else their records mean.
@@ -213,7 +235,7 @@ TEST(Verdict, EveryByteThatMustAgreeIsCompared) {
            holds(byte, offsetof(Hello, veto_text), 96) || holds(byte, offsetof(Hello, takes_fp8), 4) ||
            holds(byte, offsetof(Hello, avoids_peers), 4) || holds(byte, offsetof(Hello, failed_probes), 4) ||
            holds(byte, offsetof(Hello, padding), 4) || holds(byte, offsetof(Hello, nonce), 8) ||
-           holds(byte, offsetof(Hello, reserved), 24);
+           holds(byte, offsetof(Hello, user_namespace), 8) || holds(byte, offsetof(Hello, reserved), 12);
   };
   for (uint32_t r = 0; r < 3; ++r)
     for (size_t byte = 0; byte < sizeof(Hello); ++byte) {

@@ -290,14 +290,39 @@ TEST(SharedMemoryName, ThatLeadsToSomethingElseIsRefused) {
     if (name.fd < 0 && errno == ENOENT) continue;  // a machine without /dev/shm
     ASSERT_GE(name.fd, 0) << other.what << ": " << std::strerror(errno);
     expect_refused(name, other.what);
+    // A peer may send it as well.
+    const Held before;
+    EXPECT_FALSE(SharedMemory::adopt(Fd(dup(name.fd)), good, kBytes)) << other.what;
+    EXPECT_SAME_AS(before);
     close(name.fd);
   }
   // The control: nothing but the descriptor is wrong above.
   SharedMemoryName sealed = good;
   sealed.fd = memfd(kSeals);
   EXPECT_TRUE(SharedMemory::open(sealed, kBytes));
+  EXPECT_TRUE(SharedMemory::adopt(Fd(dup(sealed.fd)), good, kBytes));
+  for (const size_t bytes : {kBytes + kPage, kBytes - kPage, size_t{0}})
+    EXPECT_FALSE(SharedMemory::adopt(Fd(dup(sealed.fd)), good, bytes)) << bytes;
   close(sealed.fd);
   std::filesystem::remove_all(folder);
+}
+
+/// Root could open everybody's; another user's is not mapped all the same.
+TEST(SharedMemoryName, OfAnotherUserIsRefused) {
+  if (getuid() != 0) GTEST_SKIP() << "only root can make another user's memory";
+  const Result<SharedMemory> memory = SharedMemory::create(kBytes);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(SharedMemory::open(memory->name(), kBytes));
+  constexpr uid_t kOther = 4711;
+  ASSERT_EQ(fchown(memory->name().fd, kOther, kOther), 0);
+  const Held before;
+  for (const Result<SharedMemory>& other :
+       {SharedMemory::open(memory->name(), kBytes),
+        SharedMemory::adopt(Fd(dup(memory->name().fd)), memory->name(), kBytes)}) {
+    EXPECT_FALSE(other);
+    EXPECT_NE(other.reason().find("belongs to another user"), std::string::npos) << other.reason();
+  }
+  EXPECT_SAME_AS(before);
 }
 
 /// To open a FIFO or a device may wait, or do something. inotify tells of every opening.

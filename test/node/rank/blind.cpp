@@ -1,5 +1,6 @@
 // ONEHOP_TEST_BLIND=1: a process that cannot open the host memory that others share, as in a container that
-// may not look into other processes. The plugin's calls of open() come here, as this program's own do.
+// may not look into other processes. ONEHOP_TEST_MUTE=1: one that can name no socket. The plugin's calls of
+// open() and bind() come here, as this program's own do.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,5 +37,13 @@ int open_file(const char* path, int flags, unsigned mode) {
     va_end(rest);                                                                                \
     return open_file(path, flags, mode);                                                         \
   }
+extern "C" __attribute__((visibility("default"))) int bind(int socket, const void* address, unsigned bytes) {
+  if (std::getenv("ONEHOP_TEST_MUTE") != nullptr) {
+    errno = EACCES;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_bind, socket, address, bytes));
+}
+
 OPEN(open)
 OPEN(open64)

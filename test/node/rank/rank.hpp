@@ -24,7 +24,7 @@ void must(ncclResult_t result, const std::string& what);
 #define MUST(call) \
   ::onehop::node::must((call), std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #call)
 
-/// One process of a job. Rank r of the processes uses device r.
+/// One process of a job. Rank r of the processes uses device r, or the first if it sees no more.
 class Rank {
  public:
   Rank(int its_rank, int its_ranks, std::string its_folder, std::string its_argument);

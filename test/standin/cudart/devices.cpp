@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "test/standin/cudart/runtime.hpp"
@@ -16,6 +18,36 @@ constexpr int kFirstBus = 0x10;
 
 thread_local int current = 0;
 
+std::array<unsigned char, 16> uuid_of(int physical) {
+  std::array<unsigned char, 16> uuid{'o', 'n', 'e', 'h', 'o', 'p', '-', 's', 't', 'a', 'n', 'd', 'i', 'n'};
+  uuid.back() = static_cast<unsigned char>(physical);
+  return uuid;
+}
+
+/// As nvidia-smi shows it.
+std::string identity_of(int physical) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < 16; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                  uuid_of(physical)[i]);
+    text += digits;
+  }
+  return text;
+}
+
+/// The device that an entry of CUDA_VISIBLE_DEVICES names, by ordinal or by identity; -1: none.
+int device_named(const std::string& entry, int physical) {
+  if (entry.rfind("GPU-", 0) == 0) {
+    for (int device = 0; device < physical; ++device)
+      if (identity_of(device) == entry) return device;
+    return -1;
+  }
+  char* end = nullptr;
+  const long device = std::strtol(entry.c_str(), &end, 10);
+  return end != entry.c_str() && device >= 0 && device < physical ? static_cast<int>(device) : -1;
+}
+
 std::vector<int> find_visible() {
   int physical = kDefaultDevices;
   if (const char* setting = std::getenv("ONEHOP_STANDIN_DEVICES")) physical = std::atoi(setting);
@@ -27,13 +59,11 @@ std::vector<int> find_visible() {
     return visible;
   }
   // As CUDA: the list ends at the first entry that names no device.
-  while (true) {
-    char* end = nullptr;
-    const long device = std::strtol(list, &end, 10);
-    if (end == list || device < 0 || device >= physical) break;
-    visible.push_back(static_cast<int>(device));
-    if (*end != ',') break;
-    list = end + 1;
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const int device = device_named(entry, physical);
+    if (device < 0) break;
+    visible.push_back(device);
   }
   return visible;
 }
@@ -64,9 +94,7 @@ int physical_device(int device) {
 }
 
 std::array<unsigned char, 16> device_uuid(int device) {
-  std::array<unsigned char, 16> uuid{'o', 'n', 'e', 'h', 'o', 'p', '-', 's', 't', 'a', 'n', 'd', 'i', 'n'};
-  uuid.back() = static_cast<unsigned char>(visible()[device]);
-  return uuid;
+  return uuid_of(visible()[device]);
 }
 
 std::array<char, 16> device_pci(int device) {

@@ -17,7 +17,7 @@ namespace {
 class Ids {
  public:
   ncclResult_t make(ncclUniqueId& id) {
-    std::optional<SharedMemory> memory = SharedMemory::create(sizeof(Segment));
+    std::optional<SharedMemory> memory = SharedMemory::create_for_nccl(sizeof(Segment));
     if (!memory) return ncclSystemError;
     const SharedHandle handle = memory->handle();
     id = {};
@@ -110,7 +110,7 @@ struct Wish {
 /// Makes a communicator of those members that wish for the same color, in the order of their keys.
 ncclResult_t split(Communicator& parent, const std::vector<int>& members, int color, int key, bool blocking,
                    ncclComm_t* result) {
-  std::optional<SharedMemory> memory = SharedMemory::create(sizeof(Segment));
+  std::optional<SharedMemory> memory = SharedMemory::create_for_nccl(sizeof(Segment));
   if (!memory) return ncclSystemError;
   std::vector<Wish> wishes;
   if (!parent.exchange(Wish{color, key, memory->handle()}, members, wishes)) return ncclInternalError;
