@@ -35,7 +35,7 @@ class Watch {
 
 }  // namespace
 
-void Pause::wait_a_little() {
+void Pause::wait_a_little() const {
   if (waited() < milliseconds(2)) return std::this_thread::yield();
   std::this_thread::sleep_for(microseconds(100));
 }

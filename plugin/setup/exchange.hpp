@@ -14,7 +14,7 @@ using Members = std::vector<std::unique_ptr<Member>>;
 /// Waits softly at first, since most exchanges take less than a millisecond.
 class Pause {
  public:
-  void wait_a_little();
+  void wait_a_little() const;
   std::chrono::steady_clock::duration waited() const { return std::chrono::steady_clock::now() - start_; }
 
  private:

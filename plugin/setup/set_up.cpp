@@ -245,7 +245,7 @@ class SetUp {
       }
     });
     const auto deadline = Clock::now() + kMeetingDeadline;
-    Pause pause;
+    const Pause pause;
     while (Clock::now() < deadline) {
       bool done = true;
       for_pending([&](Member& m) {

@@ -357,5 +357,13 @@ TEST(SettingsDocument, HasARowForEverySetting) {
   }
 }
 
+/// Whoever starts a program with more rights than his own must not choose what it writes.
+TEST(Settings, OfAPrivilegedProgramKeepItOffAndNameNoFile) {
+  const SettingsReport report = settings_of_privileged();
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].rfind("this program has more rights than the user who started it", 0), 0u);
+  EXPECT_TRUE(report.settings.log_file.empty() && report.settings.stats_file.empty());
+}
+
 }  // namespace
 }  // namespace onehop::test
