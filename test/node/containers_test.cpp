@@ -2,6 +2,7 @@
 // rank sees under another number. Each works, or is declined with the reason, within seconds.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -14,6 +15,7 @@ namespace onehop::node {
 namespace {
 
 constexpr uid_t kUser = 4711;  // nobody's
+constexpr char kNeedsRoot[] = "without root these come with a user namespace, which closes /proc";
 
 std::set<std::string> socket_names() {
   std::set<std::string> names;
@@ -77,12 +79,14 @@ TEST(Containers, OfTheirOwnPidNamespaceWithTwoGpusEach) {
 
 // Protects: --ipc=private and a host name of its own are no other node.
 TEST(Containers, OfTheirOwnIpcAndUtsNamespacesAreOneNode) {
+  if (getuid() != 0) GTEST_SKIP() << kNeedsRoot;
   expect_verdict("ON", {.confinement = in(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS)},
                  {"staging in device memory, "});
 }
 
 // Protects: no socket reaches another network namespace; the owner's /proc does.
 TEST(Containers, OfTheirOwnNetworkNamespace) {
+  if (getuid() != 0) GTEST_SKIP() << kNeedsRoot;
   expect_verdict("ON", {.ranks = 3, .environment = kHost, .confinement = in(CLONE_NEWNET)},
                  {"staging in host memory, "});
   expect_verdict("ON", {.ranks = 3, .environment = kHost, .confined = {{2, in(CLONE_NEWNET)}}},
