@@ -15,6 +15,7 @@ namespace onehop {
 struct ProvenRules {
   static constexpr uint32_t kInboxSlots = onehop::kInboxSlots;
   static constexpr bool kClears = true;
+  static constexpr bool kRenews = true;
   static constexpr bool kTurnPerBlock = false;
 };
 
@@ -86,7 +87,7 @@ ONEHOP_HD void clear_old_words(Memory& memory, const Group& group, const HopView
 /// their number would let each slot see only some of the lines. By one thread of the launch.
 template <class Rules, class Memory>
 ONEHOP_HD void renew_flags(Memory& memory, const HopView& comm, const Turn& turn) {
-  if (!Rules::kClears) return;
+  if (!Rules::kRenews) return;
   constexpr uint32_t kPacks = Layout::expansion(WordKind::kFlag);
   const Pack renewed = {{0, turn.epoch, 0, turn.epoch}};
   Pack* own = reinterpret_cast<Pack*>(comm.own);

@@ -110,7 +110,27 @@ struct MovingSlices : BrokenPull {
 struct NoClearing : ProvenDesign {
   struct Rules : ProvenRules {
     static constexpr bool kClears = false;
+    static constexpr bool kRenews = false;
   };
+};
+
+/// Flags are not renewed; sentinel words are emptied.
+struct NoRenewal : ProvenDesign {
+  struct Rules : ProvenRules {
+    static constexpr bool kRenews = false;
+  };
+};
+
+/// Compares a few bits of a flag only.
+struct FewFlagBits : ProvenDesign {
+  struct Flags : FlagWords {
+    static uint32_t look(uint32_t seen, const Line& line, uint32_t epoch) {
+      constexpr uint32_t kBits = 0xF;
+      return seen | (FlagWords::look(0, line, epoch) & kBits);
+    }
+  };
+  template <class Proven>
+  using Words = std::conditional_t<std::is_same_v<Proven, FlagWords>, Flags, Proven>;
 };
 
 /// A block that was not part of the last launch has missed a turn.

@@ -241,6 +241,7 @@ TEST(ModelControl, ShadowsThatAreNotFilled) {
 struct TwoInboxSlotsWithoutRenewal : TwoInboxSlots {
   struct Rules : TwoInboxSlots::Rules {
     static constexpr bool kClears = false;
+    static constexpr bool kRenews = false;
   };
 };
 
