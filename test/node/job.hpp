@@ -1,7 +1,10 @@
 // A job of several processes of node_rank, and what came out of it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +17,9 @@ using Environment = std::map<std::string, std::string>;
 
 /// How the plugin gets into the processes.
 enum class Load { kNetPlugin, kPreload, kBoth, kNot };
+
+/// For Job::code: whatever it is.
+inline constexpr int kAnyCode = -2;
 
 /// What to run. Each process has of the test's own environment nothing that concerns NCCL, CUDA or onehop.
 struct Job {
@@ -30,6 +36,8 @@ struct Job {
   int deadline_s = 60;
   int code = 0;                     ///< that every process ends with; 128 + signal
   std::map<int, int> code_of = {};  ///< of single ranks, if it is another
+  /// What else happens, once all processes are started. It must leave waiting for them to run().
+  std::function<void(const std::vector<pid_t>&, const std::string& folder)> meanwhile = {};
 
   int code_for(size_t rank) const {
     const auto of_rank = code_of.find(static_cast<int>(rank));

@@ -12,6 +12,7 @@
 #include "test/standin/cudart/devices.hpp"
 #include "test/standin/cudart/memory.hpp"
 #include "test/standin/cudart/modelled_times.hpp"
+#include "test/standin/cudart/places.hpp"
 
 namespace onehop::standin {
 namespace {
@@ -57,12 +58,17 @@ class CpuDevice final : public Device {
   Result<size_t> free_memory() override { return kDeviceMemory; }
 
   Result<void*> allocate(size_t bytes) override {
+    come_to("allocate");
     if (fails("allocate")) return error_of("cannot allocate memory", cudaErrorMemoryAllocation);
     return allocate_kind(MemoryKind::kDevice, bytes);
   }
-  void release(void* memory) override { release_kind(MemoryKind::kDevice, memory); }
+  void release(void* memory) override {
+    come_to("release");
+    release_kind(MemoryKind::kDevice, memory);
+  }
 
   Result<MemoryHandle> export_memory(void* memory) override {
+    come_to("export");
     const auto shared = standin::export_memory(memory);
     if (!shared) return error_of("cannot export memory", cudaErrorInvalidValue);
     MemoryHandle handle;
@@ -73,6 +79,7 @@ class CpuDevice final : public Device {
   }
 
   Result<void*> import_memory(const MemoryHandle& handle) override {
+    come_to("import");
     SharedHandle shared{};
     std::memcpy(&shared, handle.bytes.data(), sizeof shared);
     void* memory = fails("import") ? nullptr : standin::import_memory(shared);
@@ -83,21 +90,30 @@ class CpuDevice final : public Device {
   }
 
   void unmap_memory(void* imported) override {
+    come_to("unmap");
     note_gone(imported);
     forget_owner(imported);
     release_kind(MemoryKind::kImported, imported);
   }
 
   Status enable_peer(int peer) override {
+    come_to("enable_peer");
     if (!is_device(peer)) return error_of("cannot enable peer access", cudaErrorInvalidDevice);
     if (fails("peer")) return error_of("cannot enable peer access", cudaErrorNotSupported);
     return {};
   }
 
-  Result<void*> allocate_pinned(size_t bytes) override { return allocate_kind(MemoryKind::kPinned, bytes); }
-  void release_pinned(void* memory) override { release_kind(MemoryKind::kPinned, memory); }
+  Result<void*> allocate_pinned(size_t bytes) override {
+    come_to("allocate_pinned");
+    return allocate_kind(MemoryKind::kPinned, bytes);
+  }
+  void release_pinned(void* memory) override {
+    come_to("release_pinned");
+    release_kind(MemoryKind::kPinned, memory);
+  }
 
   Status register_host(void* memory, size_t bytes) override {
+    come_to("register");
     if (fails("register")) return error_of("cannot register host memory", cudaErrorNotSupported);
     Lock lock;
     if (const cudaError_t error = check_unsafe_call(lock))
@@ -109,24 +125,29 @@ class CpuDevice final : public Device {
     return {};
   }
   void unregister_host(void* memory) override {
+    come_to("unregister");
     note_gone(memory);
     release_kind(MemoryKind::kRegistered, memory);
   }
 
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    come_to("copy");
     return status_of("cannot copy", issue(stream, [=] { std::memmove(to, from, bytes); }));
   }
 
   Status fill(void* to, unsigned char byte, size_t bytes, Stream stream) override {
+    come_to("fill");
     return status_of("cannot fill", issue(stream, [=] { std::memset(to, byte, bytes); }));
   }
 
   Result<Stream> create_stream() override {
+    come_to("create_stream");
     Lock lock;
     return Stream{standin::create_stream(lock, StreamKind::kNonBlocking, cudaStreamNonBlocking, 0).get()};
   }
 
   void destroy_stream(Stream handle) override {
+    come_to("destroy_stream");
     Lock lock;
     if (const StreamRef stream = find_stream(lock, handle)) standin::destroy_stream(lock, stream);
   }
@@ -157,11 +178,13 @@ class CpuDevice final : public Device {
   int exchange_capture_mode(int mode) override { return standin::exchange_capture_mode(mode); }
 
   Result<Event> create_event() override {
+    come_to("create_event");
     Lock lock;
     return Event{standin::create_event(lock, cudaEventDisableTiming).get()};
   }
 
   void destroy_event(Event event) override {
+    come_to("destroy_event");
     Lock lock;
     standin::destroy_event(lock, event);
   }
@@ -175,22 +198,26 @@ class CpuDevice final : public Device {
   }
 
   Status record(Event event, Stream stream) override {
+    come_to("record");
     Lock lock;
     return status_of("cannot record an event", record_event(lock, event, stream, cudaEventRecordDefault));
   }
 
   Status wait(Stream stream, Event event) override {
+    come_to("wait");
     Lock lock;
     return status_of("cannot wait for an event", wait_event(lock, stream, event, cudaEventWaitDefault));
   }
 
   Status wait_external(Stream stream, Event event) override {
+    come_to("wait_external");
     Lock lock;
     return status_of("cannot capture a wait", wait_event(lock, stream, event, cudaEventWaitExternal));
   }
 
   // Each call records again, which comes to the same: what waits for the event waits for the last.
   Status record_external(Event event, Stream stream, RecordPlace&) override {
+    come_to("record_external");
     Lock lock;
     return status_of("cannot capture a record", record_event(lock, event, stream, cudaEventRecordExternal));
   }
@@ -199,9 +226,11 @@ class CpuDevice final : public Device {
   // models some.
   bool has_times() override { return models_times() || std::getenv("ONEHOP_STANDIN_TIMES") != nullptr; }
   Status begin_capture(Stream stream) override {
+    come_to("begin_capture");
     return status_of("cannot capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   }
   Result<Graph> end_capture(Stream stream) override {
+    come_to("end_capture");
     cudaGraph_t graph = nullptr;
     Graph executable = nullptr;
     cudaError_t error = cudaStreamEndCapture(stream, &graph);
@@ -211,6 +240,7 @@ class CpuDevice final : public Device {
     return executable;
   }
   Status launch(Graph graph, Stream stream) override {
+    come_to("launch_graph");
     return status_of("cannot launch a graph", cudaGraphLaunch(graph, stream));
   }
   void destroy_graph(Graph graph) override { (void)cudaGraphExecDestroy(graph); }
@@ -238,14 +268,18 @@ class CpuDevice final : public Device {
   }
 
   Status load_kernels() override {
+    come_to("load_kernels");
     if (fails("kernels")) return error_of("cannot load the kernels", cudaErrorNotSupported);
     return {};
   }
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
+    come_to("launch");
     return status_of("cannot launch a kernel", issue(stream, [=] {
+                       come_to("kernel begins");
                        run_on_host(comm, operation, tampering_for(comm).get());
                        spend(stream, comm, operation);
+                       come_to("kernel ends");
                      }));
   }
 

@@ -1,6 +1,7 @@
 // The operations of a communicator: their arguments are checked here, and the rest is left to the end of the
 // group.
 
+#include "test/standin/cudart/places.hpp"
 #include "test/standin/nccl/api.hpp"
 #include "test/standin/nccl/elements.hpp"
 #include "test/standin/nccl/group.hpp"
@@ -44,6 +45,7 @@ ncclResult_t check(const Communicator& communicator, const Operation& operation)
 
 ncclResult_t call(ncclComm_t comm, Operation operation) {
   if (const ncclResult_t error = check_handle(comm)) return error;  // a bad handle does not spoil the group
+  come_to(name_of(operation.kind));
   operation.communicator = comm->communicator;
   start_group();
   const ncclResult_t error = note_error(check(*comm->communicator, operation));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "test/standin/cudart/places.hpp"
 #include "test/standin/nccl/elements.hpp"
 #include "test/standin/nccl/log.hpp"
 #include "test/standin/nccl/operation.hpp"
@@ -77,6 +78,7 @@ class Collective {
     }
     segment_.stage[me].signature[turn] = signature_;
     segment_.stage[me].published.store(number, std::memory_order_release);
+    come_to("published");
     if (!everyone_at(&Stage::published, number) || !agree(turn)) return false;
     consume(block, start, count, turn);
     segment_.stage[me].consumed.store(number, std::memory_order_release);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "test/standin/cudart/places.hpp"
 #include "test/standin/nccl/api.hpp"
 #include "test/standin/nccl/group.hpp"
 #include "test/standin/nccl/loader.hpp"
@@ -76,6 +77,7 @@ ncclResult_t add_rank(ncclComm_t* result, int ranks, const ncclUniqueId& id, int
   *result = make_handle(communicator);
   add_job({communicator, [communicator, handle] {
              load_net_plugins();
+             come_to("init");
              const ncclResult_t met = communicator->connect(handle);
              if (met == ncclSuccess) {
                ids().forget(handle);
@@ -112,6 +114,7 @@ ncclResult_t split(Communicator& parent, const std::vector<int>& members, int co
                    ncclComm_t* result) {
   std::optional<SharedMemory> memory = SharedMemory::create_for_nccl(sizeof(Segment));
   if (!memory) return ncclSystemError;
+  come_to("split");
   std::vector<Wish> wishes;
   if (!parent.exchange(Wish{color, key, memory->handle()}, members, wishes)) return ncclInternalError;
   std::vector<int> chosen;

@@ -1,5 +1,6 @@
 // Ending communicators, and asking how they are.
 
+#include "test/standin/cudart/places.hpp"
 #include "test/standin/nccl/api.hpp"
 #include "test/standin/nccl/group.hpp"
 #include "test/standin/nccl/log.hpp"
@@ -24,6 +25,7 @@ void release(ncclComm_t comm) {
 ncclResult_t end_communicator(ncclComm_t comm, bool drain) {
   return add_and_end({nullptr, [comm, drain] {
                         const CommunicatorRef communicator = comm->communicator;
+                        come_to("end of a communicator");
                         wait_until(communicator->cancelled,
                                    [&] { return communicator->state != ncclInProgress; });
                         if (drain) communicator->drain();

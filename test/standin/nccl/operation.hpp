@@ -18,6 +18,11 @@ enum class Kind {
   kReceive
 };
 
+constexpr const char* name_of(Kind kind) {
+  constexpr const char* kNames[] = {"AllReduce", "AllGather", "ReduceScatter", "Reduce", "Broadcast",
+                                    "AllToAll",  "Gather",    "Scatter",       "Send",   "Receive"};
+  return kNames[static_cast<int>(kind)];
+}
 inline bool is_point_to_point(Kind kind) {
   return kind == Kind::kSend || kind == Kind::kReceive;
 }
