@@ -28,6 +28,13 @@ bool is_for_nccl(const Call& call) {
          bytes_of(call.facts.type) == 0 || globals().forked.load(std::memory_order_relaxed);
 }
 
+/// Whether NCCL knows the handle. To queue a call with another until the end of its group would answer
+/// success where NCCL answers with an error.
+bool is_valid(Image& image, nccl::Comm handle) {
+  nccl::Result state = nccl::kSuccess;
+  return image.original.CommGetAsyncError(handle, &state) == nccl::kSuccess;
+}
+
 Decision decide_for(const Communicator& comm, const Call& call) {
   if (!comm.on() || comm.closed()) return {{}, Pass::kDeclined};
   if (!comm.takes()) return {{}, Pass::kSwitchedOff};
@@ -161,6 +168,7 @@ nccl::Result all_reduce(Image& image, const Call& call) {
   if (comm == nullptr) {
     if (!starts_set_up(call.facts)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
     if (group.depth > 0) {
+      if (!is_valid(image, call.comm)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
       group.queued.push_back({call, false});
       return nccl::kSuccess;
     }

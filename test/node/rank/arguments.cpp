@@ -68,6 +68,23 @@ SCENARIO(arguments) {
   }
   MUST(ncclCommDestroy(comm));
   print("a communicator that is gone", ncclCommDestroy(comm));
+  // Pointers to what is no communicator: one that was, and memory that never was.
+  alignas(64) static unsigned char never[4096] = {};
+  const Stream stream;
+  const Words data(4, 1);
+  for (const ncclComm_t wrong : {comm, reinterpret_cast<ncclComm_t>(never)}) {
+    print("a call", sum(data, data, wrong, stream));
+    MUST(ncclGroupStart());
+    print("  in a group", sum(data, data, wrong, stream));
+    print("  its end", ncclGroupEnd());
+    ncclResult_t state = ncclSuccess;
+    print("  its error", ncclCommGetAsyncError(wrong, &state));
+    print("  to finalize", ncclCommFinalize(wrong));
+    print("  to abort", ncclCommAbort(wrong));
+    print("  to revoke", ncclCommRevoke(wrong, NCCL_REVOKE_DEFAULT));
+  }
+  stream.synchronize();
+  must(data.holds(1), "a bad call wrote");
 }
 
 }  // namespace onehop::node

@@ -44,7 +44,7 @@ ncclResult_t check(const Communicator& communicator, const Operation& operation)
 }
 
 ncclResult_t call(ncclComm_t comm, Operation operation) {
-  if (const ncclResult_t error = check_handle(comm)) return error;  // a bad handle does not spoil the group
+  if (const ncclResult_t error = check_handle(comm)) return note_error(error);  // drops the group, as in NCCL
   come_to(name_of(operation.kind));
   operation.communicator = comm->communicator;
   start_group();
