@@ -38,7 +38,8 @@ struct Tally {
 };
 
 void write_results(const std::string& path, const std::map<std::string, Tally>& tallies) {
-  std::string name = "node_kill_test";
+  std::string name =
+      "ONEHOP_KILL_POINTS=" + std::to_string(tallies.at("all").points) + " build/test/node/node_kill_test";
   char* argv[] = {name.data()};
   test::CpuResults results("jobs that lose a process to kill -9; us: from the first death to the last", 1,
                            argv, "CPU stand-in");

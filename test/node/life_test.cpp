@@ -32,6 +32,47 @@ TEST(Life, CommunicatorsMayBeNonBlocking) {
   run_counted({.scenario = "non_blocking", .ranks = 3});
 }
 
+// Protects: the limit of a process, which says so, and what counts towards it.
+TEST(Life, FiftyCommunicatorsStayWithinTheBudget) {
+  for (const char* staging : {"p2p", "host"}) {
+    const Outcome outcome =
+        run_counted({.scenario = "fifty_communicators", .environment = {{"ONEHOP_STAGING", staging}}});
+    const std::vector<std::string> on = outcome.log("ON for");
+    ASSERT_FALSE(on.empty());
+    const size_t fit = on.size() - 3, at = on[0].find(" MiB per rank");
+    const double each = std::stod(on[0].substr(on[0].rfind(' ', at - 1)));
+    EXPECT_LE(static_cast<double>(fit) * each, 256.5);  // `each` is rounded
+    // The kind of memory is not chosen yet when the budget is asked, so the larger counts: 11 MiB here.
+    EXPECT_GE(static_cast<double>(fit) * each, 256 - 12 - each) << "more would have fitted";
+    EXPECT_EQ(outcome.log("OFF for").size(), 51 - fit);
+    EXPECT_EQ(outcome.log("of staging memory for other communicators, and 256 MiB is the most").size(),
+              51 - fit);
+  }
+}
+
+TEST(Life, GraphsAndCommunicatorsMayEndInEitherOrder) {
+  for (const char* first : {"graph", "communicator"})
+    run_counted({.scenario = "graph_or_communicator_first", .argument = first});
+}
+
+TEST(Life, ExitInASignalHandler) {
+  run({.scenario = "exit_in_a_handler", .ranks = 3, .code = 42});
+}
+
+TEST(Life, TwoCommunicatorsInOppositeOrder) {
+  run_counted({.scenario = "opposite_order"});
+}
+
+// Protects: programs that drive several GPUs, capture, and look for errors.
+TEST(Guest, LeavesTheThreadsStateAsItWas) {
+  run_counted({.scenario = "thread_state", .argument = "taken"});
+  run_counted({.scenario = "thread_state", .argument = "taken", .environment = {{"ONEHOP_STAGING", "host"}}});
+  run_counted({.scenario = "thread_state", .argument = "declined", .environment = {{"ONEHOP_ENABLE", "0"}}});
+  run_counted({.scenario = "thread_state",
+               .argument = "declined",
+               .environment = {{"ONEHOP_STANDIN_FAIL", "import=217,register=801"}}});
+}
+
 // Protects: nobody waits for ever for a rank that gave up, and nobody leaves before the program says so.
 TEST(Failure, AbortFreesTheWaitingCallsOfItsRank) {
   run_counted({.scenario = "abort_one", .ranks = 4});

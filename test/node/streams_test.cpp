@@ -42,6 +42,8 @@ TEST(Graphs, OfOneCommunicatorRunInTheOrderOfTheirLaunches) {
 // Protects: set-up on a private stream in relaxed mode.
 TEST(Graphs, MayHoldTheFirstCall) {
   run_counted({.scenario = "first_in_capture", .ranks = 3});
+  for (const char* mode : {"global", "thread", "relaxed"})
+    run_counted({.scenario = "first_in_capture_of_mode", .argument = mode});
 }
 
 TEST(Enable, IsFollowedBetweenCalls) {

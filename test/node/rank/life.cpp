@@ -1,5 +1,6 @@
 // Communicators that come and go.
 #include <dirent.h>
+#include <malloc.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -24,6 +25,7 @@ size_t entries(const char* folder) {
 /// What a communicator must give back.
 struct Held {
   size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task"), mappings = 0;
+  size_t heap = mallinfo2().uordblks;  ///< of the main thread, where communicators are made
   Held() {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) ++mappings;
@@ -55,12 +57,13 @@ void check_status(ncclComm_t comm, onehopState state, uint64_t taken, uint64_t p
 
 /// Many communicators, one after another, of all ranks and of this rank alone in turn: NCCL uses their
 /// addresses again, and what onehop knows of the old one must not be taken for the new one's. Argument: how
-/// many.
+/// many, and "declined" if those of all ranks are.
 SCENARIO(come_and_go) {
   const ncclComm_t parent = self.join();
   const Stream stream;
   std::set<ncclComm_t> addresses;
   const int rounds = std::stoi(self.argument);
+  const bool declined = self.argument.find("declined") != std::string::npos;
   std::unique_ptr<Held> early;
   for (int round = 0; round < rounds; ++round) {
     const bool alone = round % 3 == 1;
@@ -69,10 +72,12 @@ SCENARIO(come_and_go) {
     addresses.insert(comm);
     check_status(comm, onehopUnknown, 0, 0);
     use(self, comm, alone ? 1 : self.ranks, stream);
-    check_status(comm, alone ? onehopOff : onehopOn, alone ? 0 : 2, alone ? 2 : 0);
-    self.expect(alone ? "declined" : "taken", 2);
+    const bool off = alone || declined;
+    check_status(comm, off ? onehopOff : onehopOn, off ? 0 : 2, off ? 2 : 0);
+    self.expect(off ? "declined" : "taken", 2);
     MUST(ncclCommDestroy(comm));
     check_status(comm, onehopUnknown, 0, 0);
+    MUST(cudaPeekAtLastError());
     if (round == 20) early = std::make_unique<Held>();
   }
   must(addresses.size() < 5, "the stand-in does not use addresses again");
@@ -85,6 +90,9 @@ SCENARIO(come_and_go) {
   must(late.descriptors == early->descriptors,
        "descriptors: " + std::to_string(early->descriptors) + ", then " + std::to_string(late.descriptors));
   must(late.threads <= early->threads, "threads are left");
+  // Less than 100 bytes for each communicator.
+  must(late.heap < early->heap + 100 * static_cast<size_t>(rounds - 20),
+       "the heap grew by " + std::to_string(late.heap - early->heap) + " bytes");
   // The allocator may have grown by a few.
   must(late.mappings < early->mappings + 20,
        "mappings: " + std::to_string(early->mappings) + ", then " + std::to_string(late.mappings));

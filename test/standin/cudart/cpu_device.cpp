@@ -26,16 +26,18 @@ Status status_of(const char* what, cudaError_t error) {
   return error_of(what, error);
 }
 
-/// Whether a test wants this to fail in this process: ONEHOP_STANDIN_FAIL names what, divided by commas.
-bool fails(std::string_view what) {
+/// What a test wants this to end with in this process: ONEHOP_STANDIN_FAIL names what fails, divided by
+/// commas, each with '=' and CUDA's number of the error if it is not `usually`.
+cudaError_t failure_of(std::string_view what, cudaError_t usually) {
   const char* setting = std::getenv("ONEHOP_STANDIN_FAIL");
   std::string_view rest = setting != nullptr ? setting : "";
   while (!rest.empty()) {
-    const size_t end = std::min(rest.find(','), rest.size());
-    if (rest.substr(0, end) == what) return true;
+    const size_t end = std::min(rest.find(','), rest.size()), equals = std::min(rest.find('='), end);
+    if (rest.substr(0, equals) == what)
+      return equals == end ? usually : static_cast<cudaError_t>(std::atoi(rest.data() + equals + 1));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return false;
+  return cudaSuccess;
 }
 
 class CpuDevice final : public Device {
@@ -59,7 +61,8 @@ class CpuDevice final : public Device {
 
   Result<void*> allocate(size_t bytes) override {
     come_to("allocate");
-    if (fails("allocate")) return error_of("cannot allocate memory", cudaErrorMemoryAllocation);
+    if (const cudaError_t error = failure_of("allocate", cudaErrorMemoryAllocation))
+      return error_of("cannot allocate memory", error);
     return allocate_kind(MemoryKind::kDevice, bytes);
   }
   void release(void* memory) override {
@@ -82,7 +85,9 @@ class CpuDevice final : public Device {
     come_to("import");
     SharedHandle shared{};
     std::memcpy(&shared, handle.bytes.data(), sizeof shared);
-    void* memory = fails("import") ? nullptr : standin::import_memory(shared);
+    if (const cudaError_t error = failure_of("import", cudaErrorMapBufferObjectFailed))
+      return error_of("cannot import memory", error);
+    void* memory = standin::import_memory(shared);
     if (memory == nullptr) return error_of("cannot import memory", cudaErrorMapBufferObjectFailed);
     note_imported(memory, find_memory(memory)->bytes);
     note_owner(memory, find_memory(memory)->bytes, handle.bytes.back());
@@ -99,7 +104,8 @@ class CpuDevice final : public Device {
   Status enable_peer(int peer) override {
     come_to("enable_peer");
     if (!is_device(peer)) return error_of("cannot enable peer access", cudaErrorInvalidDevice);
-    if (fails("peer")) return error_of("cannot enable peer access", cudaErrorNotSupported);
+    if (const cudaError_t error = failure_of("peer", cudaErrorNotSupported))
+      return error_of("cannot enable peer access", error);
     return {};
   }
 
@@ -114,7 +120,8 @@ class CpuDevice final : public Device {
 
   Status register_host(void* memory, size_t bytes) override {
     come_to("register");
-    if (fails("register")) return error_of("cannot register host memory", cudaErrorNotSupported);
+    if (const cudaError_t error = failure_of("register", cudaErrorNotSupported))
+      return error_of("cannot register host memory", error);
     Lock lock;
     if (const cudaError_t error = check_unsafe_call(lock))
       return error_of("cannot register host memory", error);
@@ -269,7 +276,8 @@ class CpuDevice final : public Device {
 
   Status load_kernels() override {
     come_to("load_kernels");
-    if (fails("kernels")) return error_of("cannot load the kernels", cudaErrorNotSupported);
+    if (const cudaError_t error = failure_of("kernels", cudaErrorNotSupported))
+      return error_of("cannot load the kernels", error);
     return {};
   }
 

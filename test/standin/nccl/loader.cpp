@@ -86,7 +86,8 @@ void read_configurations() {
   } else if (const passwd* user = getpwuid(getuid())) {
     read_configuration(std::string(user->pw_dir) + "/.nccl.conf");
   }
-  read_configuration("/etc/nccl.conf");
+  const char* system = std::getenv("ONEHOP_STANDIN_ETC");
+  read_configuration(std::string(system != nullptr ? system : "/etc") + "/nccl.conf");
 }
 
 }  // namespace
