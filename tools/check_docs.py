@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documents: links inside the repository lead somewhere, and result files have the agreed form."""
+"""Checks the documents: links inside the repository lead somewhere, result files have the agreed form, and every test that
+docs/scenarios.md names exists."""
 import json
 import pathlib
 import re
@@ -9,6 +10,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RESULT_KEYS = {"title", "date", "command", "commit", "hardware", "gpus", "links", "driver", "cuda", "nccl", "onehop", "rows"}
 ROW_KEYS = {"side", "method", "ranks", "processes", "bytes", "type", "op", "mode", "us"}
+
+GTEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.M)
+PROGRAM = re.compile(r"(?:test|executable|program)\(\s*'([\w-]+)'")
+# Tests that docs/scenarios.md may name before they are in the tree.
+EXPECTED_LATER = {"Containers", "nccl-life", "nccl-soak"}
 
 
 def documents():
@@ -53,9 +59,36 @@ def check_results(path):
             yield f"{name}: row {index}: a row that could not be measured is absent, never zero"
 
 
+def check_scenarios():
+    """Of each row of the table: the tests are those of a suite (`Suite.*`), one of them (`Suite.Name`), a test or program of
+    a meson.build (`name`), or a file."""
+    tests, programs = {}, set()
+    for source in (ROOT / "test").rglob("*.cpp"):
+        for suite, name in GTEST.findall(source.read_text()):
+            tests.setdefault(suite, set()).add(name)
+    for build in (ROOT / "test").rglob("meson.build"):
+        programs.update(PROGRAM.findall(build.read_text()))
+    for line in (ROOT / "docs" / "scenarios.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not re.fullmatch(r"[A-E]\d+", cells[0]):
+            continue
+        if len(cells) != 5:
+            yield f"docs/scenarios.md: {cells[0]} has {len(cells)} cells"
+            continue
+        if not (cells[2] or cells[3] or cells[4] == "hardware"):
+            yield f"docs/scenarios.md: {cells[0]} names no test"
+        for name in re.findall(r"`([^`]+)`", cells[2] + cells[3]):
+            suite, dot, case = name.partition(".")
+            if suite in EXPECTED_LATER or name in programs or ("/" in name and (ROOT / name).exists()):
+                continue
+            if not dot or suite not in tests or (case != "*" and case not in tests[suite]):
+                yield f"docs/scenarios.md: {cells[0]}: there is no test {name}"
+
+
 def main():
     problems = [problem for path in documents() for problem in check_links(path)]
     problems += [problem for path in (ROOT / "docs" / "results").glob("*.json") for problem in check_results(path)]
+    problems += check_scenarios()
     print("\n".join(problems))
     return 1 if problems else 0
 
