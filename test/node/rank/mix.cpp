@@ -9,8 +9,10 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "test/node/rank/device.hpp"
 #include "test/node/rank/loaded.hpp"
@@ -51,6 +53,7 @@ class Mix {
     ncclComm_t world = nullptr;
     may_fail(ncclCommInitRank(&world, self.ranks, self.id("world"), self.rank));
     comms_[0] = world;
+    loaded_.emplace();  // only now: NCCL loads it for the first communicator
   }
 
   void round() {
@@ -68,7 +71,9 @@ class Mix {
         const Graph graph(*stream_, [&] {
           for (size_t i = 0; i < calls; ++i) call(chosen, i, *stream_);
         });
+        const bool mixed = nccl_has_a_part();
         for (size_t replay = 0; replay < replays; ++replay) {
+          passed_ |= mixed;
           graph.launch(*stream_);
           wait(chosen, calls);
         }
@@ -150,6 +155,7 @@ class Mix {
   /// Looks at its communicators meanwhile, as a watchdog does. What it shows: whether only onehop is waited
   /// for.
   void await() {
+    passed_ |= nccl_has_a_part();
     where_ = passed_ ? kElsewhere : kInOnehop;
     for (const Stream* stream : {stream_.get(), other_.get()}) {
       cudaError_t state;
@@ -162,6 +168,12 @@ class Mix {
     look_for_errors();
     where_ = kElsewhere;
     passed_ = false;
+  }
+
+  /// Whether a call was passed since it was asked last: a plan may leave sizes to NCCL.
+  bool nccl_has_a_part() {
+    const uint64_t before = std::exchange(passes_, loaded_->statistics().passed);
+    return before != passes_;
   }
 
   void look_for_errors() {
@@ -195,6 +207,8 @@ class Mix {
   ncclComm_t comms_[kComms] = {};
   bool used_[kComms] = {};
   bool passed_ = false;  ///< NCCL has a part in what is waited for
+  std::optional<Loaded> loaded_;
+  uint64_t passes_ = 0;  ///< as counted by onehop
 };
 
 }  // namespace
