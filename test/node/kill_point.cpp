@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr int kTimeoutS = 2;
 /// Beyond ONEHOP_TIMEOUT_S, on a machine with much else to do.
-constexpr std::chrono::seconds kGrace{15};
+constexpr std::chrono::seconds kGrace{30};
 /// Places of a set-up of two ranks in device memory, and of the calls after it.
 constexpr uint64_t kPlaces = 160;
 
