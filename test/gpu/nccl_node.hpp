@@ -47,6 +47,11 @@ class LoadedOnehop {
     if (found()) function<int(onehopStatistics*)>("onehopGetStatistics")(&s);
     return s;
   }
+  onehopCommStatus status(ncclComm_t comm) const {
+    onehopCommStatus s{};
+    if (found()) function<int(ncclComm*, onehopCommStatus*)>("onehopGetCommStatus")(comm, &s);
+    return s;
+  }
   void enable(ncclComm_t comm, bool on) const {
     if (function<int(ncclComm*, int)>("onehopEnable")(comm, on ? 1 : 0) != 0) fail("onehop is not on");
   }

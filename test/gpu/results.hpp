@@ -46,6 +46,8 @@ class Results {
   }
 
   void add(Json row) { file_["rows"].push_back(std::move(row)); }
+  /// To another list than "rows", for what is not a time.
+  void add_to(const char* list, Json row) { file_[list].push_back(std::move(row)); }
   void write(const std::string& path) const { std::ofstream(path) << file_.dump(1) << "\n"; }
 
  private:

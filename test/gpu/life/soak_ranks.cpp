@@ -1,0 +1,395 @@
+#include "test/gpu/life/soak_ranks.hpp"
+
+#include <chrono>
+#include <thread>
+
+namespace onehop::test {
+namespace {
+
+#ifdef ONEHOP_ON_STANDIN  // whose kernels are slow
+constexpr size_t kMostElements = 64 << 10;
+constexpr uint32_t kMostReplays = 4;
+#else
+constexpr size_t kMostElements = 2 << 20;
+constexpr uint32_t kMostReplays = 60;
+#endif
+constexpr size_t kMostPassed = 512 << 10, kSmall = 16 << 10;
+constexpr uint32_t kBuffers = 4;
+constexpr int kStepsBetweenChecks = 8;
+
+class SoakRank {
+ public:
+  SoakRank(Soak& soak, uint32_t rank)
+      : soak_(soak), rank_(rank), common_(soak.seed), own_(soak.seed * 100 + rank) {
+    int devices = 0;
+    MUST(cudaGetDeviceCount(&devices));
+    device_ = static_cast<int>(rank) % devices;
+    MUST(cudaSetDevice(device_));
+    load_device_work();
+    const size_t bytes = std::max(kMostPassed, soak.max_bytes) + 64;
+    for (auto& buffers : exact_) buffers = std::make_unique<Checked>(rank, bytes);
+    for (auto& buffers : random_) buffers = std::make_unique<Checked>(rank, bytes);
+    MUST(cudaMalloc(reinterpret_cast<void**>(&round_), sizeof(*round_)));
+    MUST(cudaMemset(round_, 0, sizeof(*round_)));
+    for (cudaEvent_t* event : {&fork_, &join_}) MUST(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+    MUST(cudaDeviceSynchronize());
+  }
+  SoakRank(const SoakRank&) = delete;
+  ~SoakRank() { (void)cudaFree(round_); }
+
+  void run() {
+    for (uint32_t s = 0; s < std::size(soak_.slots); ++s) renew(s);
+    if (rank_ == 0) {
+      std::printf("soak: communicators made\n");
+      std::fflush(stdout);
+    }
+    const double begin = now_s(), between = std::max(4.0, soak_.seconds / 12);
+    double renewed = begin;
+    for (uint32_t at = 0;; ++at) {
+      for (int i = 0; i < kStepsBetweenChecks; ++i) step();
+      verify();
+      if (rank_ == 0) {
+        const bool steady = !soak_.steady.empty() && access(soak_.steady.c_str(), F_OK) == 0;
+        soak_.stop = !steady && now_s() - begin > soak_.seconds;
+        soak_.renew = !steady && now_s() - renewed > between;
+      }
+      meet();
+      if (soak_.stop) break;
+      if (soak_.renew) {
+        renew(at % std::size(soak_.slots));
+        renewed = now_s();
+      }
+      meet();
+    }
+    for (Soak::Slot& slot : soak_.slots) destroy(slot);
+  }
+
+ private:
+  void say(const char* what) {
+    soak_.steps[rank_] = what;
+    ++soak_.progress;
+  }
+  void meet() { soak_.barrier.arrive_and_wait(); }
+  /// No kernel waits for anything.
+  void settle() {
+    for (const Stream& stream : streams_) stream.synchronize();
+    launches_ = 0;
+    meet();
+  }
+
+  // Communicators.
+
+  void destroy(Soak::Slot& slot) {
+    say("destroys");
+    settle();
+    if (slot.ranks > 0 && slot.has(rank_)) MUST(ncclCommDestroy(slot.comms[rank_]));
+    meet();
+  }
+
+  /// Slot 0 is for 2 ranks, slot 1 for 3 or 4, slot 2 for more, as far as there are ranks.
+  void renew(uint32_t at) {
+    Soak::Slot& slot = soak_.slots[at];
+    destroy(slot);
+    const uint32_t most = at == 0 ? 2 : at == 1 ? 4 : 8, least = at == 0 ? 2 : at == 1 ? 3 : 5;
+    const uint32_t wanted = least + common_() % (most - least + 1), ranks = std::min(soak_.ranks, wanted),
+                   first = common_() % (soak_.ranks - ranks + 1);
+    say("creates");
+    if (rank_ == 0) {
+      MUST(ncclGetUniqueId(&slot.id));
+      slot.first = first;
+      slot.ranks = ranks;
+      slot.comms.assign(soak_.ranks, nullptr);
+      slot.hashes.assign(soak_.ranks, 0);
+      ++soak_.communicators;
+    }
+    meet();
+    if (slot.has(rank_))
+      MUST(ncclCommInitRank(&slot.comms[rank_], static_cast<int>(ranks), slot.id,
+                            static_cast<int>(rank_ - first)));
+    random_[at]->clear();
+    say("sets up");
+    meet();
+    one_by_one(slot, [&] { exact(slot, {.count = 100, .seed = next_seed()}); });
+    if (slot.has(rank_) && rank_ == first) {
+      const onehopCommStatus status = LoadedOnehop().status(slot.comms[rank_]);
+      slot.on = status.state == onehopOn;
+      slot.reason = status.reason;
+    }
+    meet();
+    if (slot.may_pass()) connect(slot);
+  }
+
+  /// NCCL connects, and may allocate, at the first call on each of its ways: not while kernels wait.
+  void connect(Soak::Slot& slot) {
+    say("connects");
+    for (const size_t count : {size_t{100}, size_t{5000}, size_t{20000}, kMostPassed / 16}) {
+      one_by_one(slot, [&] { other(slot, 0, {.count = count, .seed = next_seed()}); });
+      one_by_one(slot, [&] { other(slot, 1, {.count = count, .seed = next_seed()}); });
+      one_by_one(slot, [&] { other(slot, 2, {.count = count, .seed = next_seed()}); });
+    }
+    if (slot.on && soak_.max_bytes >= kMostPassed) return;
+    for (size_t bytes = slot.on ? soak_.max_bytes + 4 : 1024; bytes <= kMostPassed; bytes = bytes * 2)
+      one_by_one(slot, [&] { exact(slot, {.count = bytes / 4, .seed = next_seed()}); });
+    one_by_one(slot, [&] { exact(slot, {.count = kMostPassed / 4, .seed = next_seed()}); });
+  }
+  template <class Work>
+  void one_by_one(Soak::Slot& slot, Work&& work) {
+    // The numbers are drawn by all.
+    if (slot.has(rank_)) {
+      work();
+    } else {
+      next_seed();
+    }
+    settle();
+  }
+
+  // Calls.
+
+  uint32_t next_seed() { return ++seed_; }
+
+  Call random_call(const Soak::Slot& slot, size_t most_bytes) {
+    Call call;
+    call.type = static_cast<ncclDataType_t>(common_() % 12);
+    call.op = static_cast<ncclRedOp_t>(common_() % 5);
+    call.random = common_() % 4 == 0;
+    const bool averages = (slot.ranks & (slot.ranks - 1)) == 0 || call.random || call.type < ncclFloat16;
+    if (call.op == ncclAvg && !averages) call.op = ncclSum;
+    const size_t size = size_of(static_cast<uint32_t>(call.type));
+    const size_t taken = slot.on ? soak_.max_bytes : 0, passed = slot.may_pass() ? kMostPassed : 0;
+    const size_t most = std::min({std::max(taken, passed), most_bytes, kMostElements * size}) / size;
+    // Small ones mostly; edges of what is taken and of the methods' ranges; some large ones.
+    const uint32_t kind = common_() % 16;
+    const size_t pick = common_(), edges[] = {taken, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10};
+    if (kind < 9)
+      call.count = 1 + pick % 2048;
+    else if (kind < 12)
+      call.count = edges[pick % std::size(edges)] / size + (pick >> 8) % 3 - 1;
+    else if (kind < 15)
+      call.count = 1 + pick % (kSmall * 4 / size);
+    else
+      call.count = 1 + pick % most;
+    call.count = std::clamp<size_t>(call.count, 1, most);
+    call.seed = next_seed();
+    call.in_place = own_() % 3 == 0;
+    call.offset = own_() % 3 == 0 ? own_() % 8 : 0;
+    if (own_() % 8 == 0) call.delay_ns = own_() % 50'000;
+    return call;
+  }
+
+  Checked& buffers_for(const Soak::Slot& slot, const Call& call, uint32_t which) {
+    Checked& checked = call.random ? *random_[&slot - soak_.slots] : *exact_[which];
+    checked.set_rank(rank_ - slot.first);
+    return checked;
+  }
+  void count(uint32_t launches) {
+    ++soak_.calls;
+    launches_ += launches;
+  }
+
+  void exact(const Soak::Slot& slot, const Call& call, uint32_t which = 0, Round round = nullptr) {
+    buffers_for(slot, call, which)
+        .all_reduce(call, slot.comms[rank_], static_cast<int>(slot.ranks), streams_[which % 2], round);
+    count(3);
+  }
+
+  void other(const Soak::Slot& slot, uint32_t kind, Call call) {
+    call.in_place = call.random = false;
+    call.offset = 0;
+    const int ranks = static_cast<int>(slot.ranks);
+    Checked& checked = buffers_for(slot, call, 0);
+    if (kind == 0) checked.all_gather(call, slot.comms[rank_], ranks, streams_[0]);
+    if (kind == 1)
+      checked.broadcast(call, static_cast<int>(call.seed % slot.ranks), slot.comms[rank_], ranks,
+                        streams_[0]);
+    if (kind == 2) checked.reduce_scatter(call, slot.comms[rank_], ranks, streams_[0]);
+    launches_ += 3;
+  }
+
+  /// Calls on both streams come between what the first stream held before and what it holds next.
+  template <class Work>
+  void on_both_streams(Work&& work) {
+    MUST(cudaEventRecord(fork_, streams_[0]));
+    MUST(cudaStreamWaitEvent(streams_[1], fork_, 0));
+    work();
+    MUST(cudaEventRecord(join_, streams_[1]));
+    MUST(cudaStreamWaitEvent(streams_[0], join_, 0));
+  }
+
+  // Steps. Every rank draws the same numbers in them, a member or not.
+
+  void step() {
+    const Soak::Slot& slot = soak_.slots[common_() % std::size(soak_.slots)];
+    const uint32_t kind = common_() % 16;
+    if (own_() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own_() % 3000));
+    if (!slot.is_used()) return;
+    if (kind < 5)
+      one_stream(slot);
+    else if (kind < 8)
+      two_streams(slot);
+    else if (kind < 10)
+      group(slot);
+    else if (kind < 13)
+      graph(slot);
+    else if (kind < 15)
+      others(slot);
+    else
+      opposite();
+    // The queue of launches must not fill: who waits for room may keep the others from launching.
+    if (launches_ > 150) {
+      for (const Stream& stream : streams_) stream.synchronize();
+      launches_ = 0;
+    }
+  }
+
+  void one_stream(const Soak::Slot& slot) {
+    say("one stream");
+    for (uint32_t n = 1 + common_() % 16; n > 0; --n) {
+      const Call call = random_call(slot, SIZE_MAX);
+      if (slot.has(rank_)) exact(slot, call);
+    }
+  }
+
+  void two_streams(const Soak::Slot& slot) {
+    say("two streams");
+    on_both_streams([&] {
+      for (uint32_t n = 2 + common_() % 12; n > 0; --n) {
+        Call call = random_call(slot, SIZE_MAX);
+        call.random = false;  // one set of buffers, so on one stream only
+        if (call.op == ncclAvg) call.op = ncclMax;
+        if (slot.has(rank_)) exact(slot, call, own_() % 2);
+      }
+    });
+  }
+
+  void group(const Soak::Slot& slot) {
+    say("a group");
+    const bool both = common_() % 2 == 0;
+    on_both_streams([&] {
+      std::vector<Call> calls;
+      for (uint32_t n = 2 + common_() % (kBuffers - 1); n > 0; --n) {
+        calls.push_back(random_call(slot, kMostPassed));
+        calls.back().random = false;
+        if (calls.back().op == ncclAvg) calls.back().op = ncclMin;
+      }
+      if (!slot.has(rank_)) return;
+      const auto stream = [&](size_t i) -> cudaStream_t { return streams_[both ? i % 2 : 0]; };
+      const int ranks = static_cast<int>(slot.ranks);
+      for (size_t i = 0; i < calls.size(); ++i)
+        buffers_for(slot, calls[i], static_cast<uint32_t>(i)).before(calls[i], ranks, stream(i));
+      MUST(ncclGroupStart());
+      for (size_t i = 0; i < calls.size(); ++i)
+        buffers_for(slot, calls[i], static_cast<uint32_t>(i)).between(calls[i], slot.comms[rank_], stream(i));
+      MUST(ncclGroupEnd());
+      for (size_t i = 0; i < calls.size(); ++i) {
+        buffers_for(slot, calls[i], static_cast<uint32_t>(i)).behind(calls[i], ranks, stream(i));
+        count(3);
+      }
+    });
+  }
+
+  void graph(const Soak::Slot& slot) {
+    say("captures");
+    settle();
+    std::vector<Call> calls;
+    for (uint32_t n = 1 + common_() % 8; n > 0; --n) calls.push_back(random_call(slot, 256 << 10));
+    const uint32_t replays = 1 + common_() % kMostReplays;
+    const bool beside = common_() % 2 == 0;
+    std::unique_ptr<Graph> captured;
+    if (slot.has(rank_))
+      captured = std::make_unique<Graph>(streams_[0], [&] {
+        for (const Call& call : calls) exact(slot, call, 0, round_);
+        MUST(advance(round_, streams_[0]));
+      });
+    meet();
+    say("replays");
+    for (uint32_t replay = 0; replay < replays; ++replay) {
+      if (captured != nullptr) {
+        captured->launch(streams_[0]);
+        soak_.calls += calls.size();
+        ++soak_.replays;
+      }
+      if (beside && replay % 8 == 3) {
+        const Call call = random_call(slot, kSmall);
+        if (slot.has(rank_)) exact(slot, call);
+      }
+      if (replay % 10 == 9) streams_[0].synchronize();
+    }
+    settle();
+    captured.reset();
+    // All ranks' counters say the same, members or not.
+    const uint32_t zero = 0;
+    MUST(cudaMemcpy(round_, &zero, sizeof(zero), cudaMemcpyHostToDevice));
+    meet();
+  }
+
+  void others(const Soak::Slot& slot) {
+    if (!slot.may_pass()) return;
+    say("other collectives");
+    for (uint32_t n = 1 + common_() % 4; n > 0; --n) {
+      const uint32_t kind = common_() % 3;
+      Call call{.count = 1 + common_() % (kMostPassed / 32), .seed = next_seed()};
+      if (slot.has(rank_)) other(slot, kind, call);
+      const Call between = random_call(slot, SIZE_MAX);
+      if (slot.has(rank_)) exact(slot, between);
+    }
+  }
+
+  /// Two communicators on two streams, in opposite order on ranks of even and of odd number; small, so that
+  /// there is room for all of these kernels at once.
+  void opposite() {
+    say("two communicators");
+    const Soak::Slot *a = &soak_.slots[0], *b = &soak_.slots[1];
+    Call calls[2] = {random_call(*a, kSmall), random_call(*b, kSmall)};
+    for (Call& call : calls) {
+      call.random = false;
+      if (call.op == ncclAvg) call.op = ncclSum;
+    }
+    on_both_streams([&] {
+      for (uint32_t k = 0; k < 2; ++k) {
+        const uint32_t c = (k + rank_) % 2;
+        const Soak::Slot& slot = c == 0 ? *a : *b;
+        if (slot.has(rank_)) exact(slot, calls[c], c);
+      }
+    });
+  }
+
+  void verify() {
+    say("verifies");
+    settle();
+    for (uint32_t b = 0; b < kBuffers; ++b) {
+      soak_.checked += exact_[b]->verify("buffers " + std::to_string(b));
+      exact_[b]->clear();
+    }
+    for (uint32_t s = 0; s < std::size(soak_.slots); ++s) {
+      soak_.checked += random_[s]->verify("random values");
+      if (soak_.slots[s].has(rank_)) soak_.slots[s].hashes[rank_] = random_[s]->tally().hash;
+    }
+    meet();
+    if (rank_ == 0)
+      for (const Soak::Slot& slot : soak_.slots)
+        for (uint32_t r = slot.first; r < slot.first + slot.ranks; ++r)
+          if (slot.hashes[r] != slot.hashes[slot.first])
+            fail("ranks " + std::to_string(slot.first) + " and " + std::to_string(r) + " of " +
+                 std::to_string(slot.ranks) + " got different bits of random values");
+    meet();
+    for (const auto& buffers : random_) buffers->clear();
+  }
+
+  Soak& soak_;
+  const uint32_t rank_;
+  int device_ = 0;
+  std::mt19937 common_, own_;
+  uint32_t seed_ = 0, launches_ = 0;
+  Stream streams_[2];
+  cudaEvent_t fork_ = nullptr, join_ = nullptr;
+  std::unique_ptr<Checked> exact_[kBuffers], random_[3];
+  uint32_t* round_ = nullptr;
+};
+
+}  // namespace
+
+void soak_rank(Soak& soak, uint32_t rank) {
+  SoakRank(soak, rank).run();
+}
+
+}  // namespace onehop::test
