@@ -61,7 +61,7 @@ Lane memory_lane(double scale) {
 
 Lane ends_lane() {
 #ifdef ONEHOP_ON_STANDIN
-  const Environment soon = {{"ONEHOP_TIMEOUT_S", "1"}}, &later = soon;
+  const Environment soon = {{"ONEHOP_TIMEOUT_S", "3"}}, &later = soon;
 #else
   const Environment soon = {{"ONEHOP_TIMEOUT_S", "5"}}, later = {{"ONEHOP_TIMEOUT_S", "15"}};
 #endif

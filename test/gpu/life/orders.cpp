@@ -243,7 +243,7 @@ CASE(state_kept) {
   uint32_t seed = 1;
   // The first call too: it sets up.
   for (cudaStreamCaptureMode mode :
-       {cudaStreamCaptureModeRelaxed, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal}) {
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
     MUST(cudaThreadExchangeStreamCaptureMode(&mode));
     for (const bool grouped : {false, true}) {
       const Call call{.count = 100, .seed = seed++};
