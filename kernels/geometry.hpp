@@ -25,8 +25,24 @@ constexpr Geometry spread(uint32_t items, uint32_t workers_per_block, uint32_t m
   return {blocks < max_blocks ? blocks : max_blocks, workers_per_block};
 }
 
-/// For an operation of `packs` packs of payload.
-constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& comm) {
+/// Blocks that a launch may have on a GPU that `sharing` ranks of the communicator run on: all of them must
+/// fit on it at once, beside those of another communicator. The kernels' launch bounds promise a
+/// multiprocessor for each block, and no more.
+constexpr uint32_t blocks_beside(uint32_t multiprocessors, uint32_t sharing) {
+  if (sharing <= 1) return kMaxBlocks;
+  const uint32_t blocks = multiprocessors / (2 * sharing);
+  return blocks < 1 ? 1 : blocks < kMaxBlocks ? blocks : kMaxBlocks;
+}
+
+/// In fewer blocks, of more workers as far as there may be more.
+constexpr Geometry held_to(const Geometry& wanted, uint32_t max_blocks) {
+  if (wanted.blocks <= max_blocks) return wanted;
+  const uint32_t workers = (wanted.blocks * wanted.workers + max_blocks - 1) / max_blocks;
+  return {max_blocks, workers < kMaxWorkers ? (workers + 31) / 32 * 32 : kMaxWorkers};
+}
+
+/// The shape that is fastest where there is room.
+constexpr Geometry wanted_for(Method method, uint32_t packs, const CommView& comm) {
   const uint32_t ranks = comm.ranks, share = (packs + ranks - 1) / ranks;
   // In host memory every look of every thread crosses the link. With several peers, more threads are more
   // looks in vain, which hold up the words that they look for.
@@ -53,6 +69,11 @@ constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& c
       return spread((packs + comm.islands.smallest - 1) / comm.islands.smallest, 256, kMaxBlocks);
   }
   return {};
+}
+
+/// For an operation of `packs` packs of payload.
+constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& comm) {
+  return held_to(wanted_for(method, packs, comm), comm.max_blocks);
 }
 
 }  // namespace onehop

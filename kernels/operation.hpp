@@ -119,6 +119,7 @@ struct HopView {
 struct CommView : HopView {
   unsigned char* far_peers[kMaxRanks - kMaxHopRanks] = {};  ///< those beyond `peers`, in the same order
   Islands islands;                                          ///< for Method::kIslands alone
+  uint32_t max_blocks = UINT32_MAX;                         ///< of a launch; for the host alone
 
   /// The peer in place p.
   ONEHOP_HD unsigned char*& peer(uint32_t p) {

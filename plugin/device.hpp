@@ -29,6 +29,7 @@ struct DeviceIdentity {
   std::array<unsigned char, 16> uuid{};
   std::array<char, 16> pci{};  ///< "0000:3b:00.0", zero-terminated
   int capability = 0;          ///< compute capability, 90 for 9.0
+  uint32_t multiprocessors = 1;
 };
 
 /// What another process needs to map a piece of device memory (64 bytes, opaque).
@@ -52,7 +53,7 @@ struct RecordPlace {
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 6;
+  static constexpr uint32_t kInterfaceVersion = 7;
 
   virtual ~Device() = default;
 

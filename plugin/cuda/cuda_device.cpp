@@ -47,6 +47,7 @@ class CudaDevice final : public Device {
     static_assert(sizeof(properties.uuid) == sizeof(identity.uuid));
     std::memcpy(identity.uuid.data(), &properties.uuid, sizeof(properties.uuid));
     identity.capability = properties.major * 10 + properties.minor;
+    identity.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
     std::snprintf(identity.pci.data(), identity.pci.size(), "%04x:%02x:%02x.0",
                   static_cast<unsigned>(properties.pciDomainID), static_cast<unsigned>(properties.pciBusID),
                   static_cast<unsigned>(properties.pciDeviceID));

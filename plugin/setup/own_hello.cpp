@@ -83,6 +83,7 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
             in_use >> 20, kProcessStagingBudget >> 20));
 
   if (const Result<DeviceIdentity> identity = member.device.identity()) {
+    member.multiprocessors = identity->multiprocessors;
     hello.gpu = identity->uuid;
     hello.pci = identity->pci;
     hello.takes_fp8 = version >= kFirstNcclWithFp8 && identity->capability >= kFirstCapabilityWithFp8 ? 1 : 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/geometry.hpp"
 #include "plugin/communicator.hpp"
 #include "plugin/globals.hpp"
 #include "plugin/hash.hpp"
@@ -121,6 +122,8 @@ class SetUp {
           table.begin(), table.end(), [](const Hello& h) { return h.process == globals().process; }));
       for (size_t r = 0; r < table.size(); ++r)
         for (size_t other = 0; other < r; ++other) m.shares_gpu |= table[other].gpu == table[r].gpu;
+      m.on_this_gpu = static_cast<uint32_t>(
+          std::count_if(table.begin(), table.end(), [&](const Hello& h) { return h.gpu == me->gpu; }));
       m.avoids_peers =
           std::any_of(table.begin(), table.end(), [](const Hello& h) { return h.avoids_peers != 0; });
       m.users_unclear = users_are_unclear(table);
@@ -203,6 +206,7 @@ class SetUp {
     m.staging = std::make_unique<Staging>(device_, static_cast<uint32_t>(m.rank), m.kind, m.plan.layout,
                                           settings.timeout_s * 1'000'000'000);
     m.staging->view().islands = m.plan.islands;
+    m.staging->view().max_blocks = blocks_beside(m.multiprocessors, m.on_this_gpu);
     Status status;
     if (m.order == nullptr) {
       auto order = std::make_unique<Order>();

@@ -61,6 +61,7 @@ CommView Staging::pair_of(uint32_t peer, const Layout& layout, uint64_t at) {
   pair.control = view_.control;
   pair.in_host = view_.in_host;
   pair.budget_ns = view_.budget_ns;
+  pair.max_blocks = view_.max_blocks;
   return pair;
 }
 

@@ -51,6 +51,39 @@ struct Case {
   }
 };
 
+/// All ranks of a GPU, of two communicators at once; and nobody is without a block.
+TEST(BlocksBeside, AllFitOnTheGpu) {
+  EXPECT_EQ(blocks_beside(132, 1), kMaxBlocks);
+  EXPECT_EQ(blocks_beside(16, 1), kMaxBlocks);
+  for (uint32_t multiprocessors = 1; multiprocessors <= 200; ++multiprocessors)
+    for (uint32_t sharing = 2; sharing <= kMaxRanks; ++sharing) {
+      const uint32_t blocks = blocks_beside(multiprocessors, sharing);
+      EXPECT_GE(blocks, 1u);
+      EXPECT_LE(blocks, kMaxBlocks);
+      if (blocks > 1) {
+        EXPECT_LE(2 * sharing * blocks, multiprocessors);
+      }
+    }
+}
+
+/// Fewer blocks have more workers, up to the most: those in all do not become fewer before that.
+TEST(Geometry, IsHeldToFewBlocks) {
+  CommView comm;
+  comm.ranks = 8;
+  for (const uint32_t packs : {1u, 64u, 1024u, 2688u, 4096u, 100'000u}) {
+    comm.max_blocks = UINT32_MAX;
+    const Geometry free = geometry_for(Method::kOneShot, packs, comm);
+    for (const uint32_t most : {1u, 2u, 8u, 31u, 32u}) {
+      comm.max_blocks = most;
+      const Geometry held = geometry_for(Method::kOneShot, packs, comm);
+      EXPECT_LE(held.blocks, most);
+      EXPECT_EQ(held.workers % 32, 0u);
+      EXPECT_LE(held.workers, kMaxWorkers);
+      EXPECT_GE(held.blocks * held.workers, std::min(free.blocks * free.workers, most * kMaxWorkers));
+    }
+  }
+}
+
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << name_of(c.method) << ", " << c.ranks << " ranks, " << int{c.islands.count} << " islands"
              << (c.in_host ? ", in host memory" : "");

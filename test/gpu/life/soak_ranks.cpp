@@ -317,8 +317,8 @@ class SoakRank {
     settle();
     captured.reset();
     // All ranks' counters say the same, members or not.
-    const uint32_t zero = 0;
-    MUST(cudaMemcpy(round_, &zero, sizeof(zero), cudaMemcpyHostToDevice));
+    MUST(cudaMemsetAsync(round_, 0, sizeof(*round_), streams_[0]));
+    streams_[0].synchronize();
     meet();
   }
 
