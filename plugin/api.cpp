@@ -42,8 +42,7 @@ int onehopGetCommStatus(ncclComm* handle, onehopCommStatus* status) {
 
 int onehopGetStatistics(onehopStatistics* statistics) {
   if (statistics == nullptr) return -1;
-  onehop::Statistics sums;
-  onehop::add_all(sums);
+  const onehop::Statistics sums = globals().statistics.snapshot().sums();
   *statistics = {};
   statistics->images = static_cast<uint32_t>(globals().images.count());
   statistics->taken = sums.taken();

@@ -45,7 +45,7 @@ Decision decide_for(const Communicator& comm, const Call& call) {
 
 nccl::Result launch(Communicator& comm, const Call& call, const Served& served) {
   if (comm.stopped() == Stop::kTimeout) return nccl::kRemoteError;
-  comm.statistics().count_taken(call.bytes());
+  comm.statistics().count_taken(call.bytes(), served.method);
   return comm.run(
       {call.send, call.receive, call.facts.count, served.element, served.reduction, served.method},
       served.piece, call.stream);
@@ -122,7 +122,7 @@ nccl::Result perform_queued(Image& image, const Group& group, bool decided) {
     if (queued.decided != decided) continue;
     Communicator* comm = globals().registry.find(queued.call.comm);
     if (comm == nullptr)
-      keep_error(result, pass(image, queued.call, globals().elsewhere, Pass::kNotInspected));
+      keep_error(result, pass(image, queued.call, globals().statistics.elsewhere(), Pass::kNotInspected));
     else
       keep_error(result, perform(image, *comm, queued.call));
   }
@@ -161,12 +161,13 @@ nccl::Result set_up_and_perform(Image& image, Group& group) {
 }  // namespace
 
 nccl::Result all_reduce(Image& image, const Call& call) {
-  if (is_for_nccl(call)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+  if (is_for_nccl(call)) return pass(image, call, globals().statistics.elsewhere(), Pass::kNotInspected);
 
   Group& group = group_of(image);
   Communicator* comm = globals().registry.find(call.comm);
   if (comm == nullptr) {
-    if (!starts_set_up(call.facts)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+    if (!starts_set_up(call.facts))
+      return pass(image, call, globals().statistics.elsewhere(), Pass::kNotInspected);
     if (group.depth > 0) {
       if (!is_valid(image, call.comm)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
       group.queued.push_back({call, false});
@@ -176,7 +177,7 @@ nccl::Result all_reduce(Image& image, const Call& call) {
     const nccl::Result result = set_up(image, comms);
     if (result != nccl::kSuccess) return result;
     comm = globals().registry.find(call.comm);
-    if (comm == nullptr) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+    if (comm == nullptr) return pass(image, call, globals().statistics.elsewhere(), Pass::kNotInspected);
   }
   if (group.depth == 0) return perform(image, *comm, call);
 

@@ -38,7 +38,7 @@ nccl::Result comm_destroy(Image& image, nccl::Comm handle) {
   if (comm != nullptr) comm->drain();
   const nccl::Result result = image.original.CommDestroy(handle);
   if (comm == nullptr) return result;
-  globals().gone.add(comm->statistics());
+  comm->leave_statistics();
   if (comm->stopped() != Stop::kNone) retire(std::move(comm));
   return result;
 }
@@ -48,7 +48,7 @@ nccl::Result comm_abort(Image& image, nccl::Comm handle) {
   if (comm != nullptr) comm->abort();
   const nccl::Result result = image.original.CommAbort(handle);
   if (comm == nullptr) return result;
-  globals().gone.add(comm->statistics());
+  comm->leave_statistics();
   if (comm->on()) retire(std::move(comm));
   return result;
 }

@@ -10,17 +10,25 @@
 
 namespace onehop {
 
+Communicator::Communicator(std::string reason)
+    : reason_(std::move(reason)), record_(&globals().statistics.enter()) {
+  list({.state = RecordState::kOff, .reason = reason_});
+}
+
 Communicator::Communicator(Device& device, int device_index, Plan plan, std::unique_ptr<Staging> staging,
                            std::unique_ptr<Order> order)
     : device_(&device),
       device_index_(device_index),
       plan_(plan),
       staging_(std::move(staging)),
-      order_(std::move(order)) {
+      order_(std::move(order)),
+      record_(&globals().statistics.enter()) {
   globals().staging_bytes += staging_->bytes();
+  list({.state = RecordState::kOn});
 }
 
 Communicator::~Communicator() {
+  leave_statistics();
   if (!on()) return;
   const CurrentDevice scope(*device_, device_index_);
   const RelaxedCapture relaxed(*device_);
@@ -29,8 +37,18 @@ Communicator::~Communicator() {
   staging_.reset();
 }
 
+void Communicator::list(const StatisticsSnapshot::Listed& facts) {
+  globals().statistics.list(*record_, facts);
+}
+
+void Communicator::leave_statistics() {
+  if (record_ != nullptr) globals().statistics.leave(*record_);
+  record_ = nullptr;
+}
+
 void Communicator::close(std::string reason) {
   log::debug("communicator closed: {}", reason);
+  if (record_ != nullptr) globals().statistics.close(*record_, "finalized");
   closed_.store(true, std::memory_order_release);
 }
 
@@ -40,8 +58,11 @@ Stop Communicator::stopped() const {
   // is.
   const auto stop =
       static_cast<Stop>(std::atomic_ref(staging_->view().control->stop).load(std::memory_order_acquire));
-  if (stop != Stop::kNone) [[unlikely]]
+  if (stop != Stop::kNone) [[unlikely]] {
     last_stopped_.store(stop, std::memory_order_relaxed);
+    if (record_ != nullptr)
+      std::atomic_ref(record_->state).store(RecordState::kFailed, std::memory_order_relaxed);
+  }
   return stop;
 }
 

@@ -11,14 +11,14 @@
 #include "plugin/order.hpp"
 #include "plugin/plan.hpp"
 #include "plugin/staging/staging.hpp"
-#include "plugin/statistics.hpp"
+#include "plugin/statistics_page.hpp"
 
 namespace onehop {
 
 class Communicator {
  public:
   /// Off.
-  explicit Communicator(std::string reason) : reason_(std::move(reason)) {}
+  explicit Communicator(std::string reason);
   /// On. `staging` holds the memory that the kernels use.
   Communicator(Device&, int device_index, Plan, std::unique_ptr<Staging>, std::unique_ptr<Order>);
 
@@ -29,8 +29,12 @@ class Communicator {
   bool on() const { return staging_ != nullptr; }
   const std::string& reason() const { return reason_; }
   const Plan& plan() const { return plan_; }
-  Statistics& statistics() { return statistics_; }
-  const Statistics& statistics() const { return statistics_; }
+  Statistics& statistics() { return record_->statistics; }
+  const Statistics& statistics() const { return record_->statistics; }
+  /// What the statistics say of it, besides its counters.
+  void list(const StatisticsSnapshot::Listed& facts);
+  /// Its calls become those of a destroyed communicator. Nothing is counted any more.
+  void leave_statistics();
 
   /// The user's switch (onehopEnable).
   void switch_to(bool take) { takes_.store(take, std::memory_order_relaxed); }
@@ -79,7 +83,7 @@ class Communicator {
   Plan plan_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Order> order_;
-  Statistics statistics_;
+  CommunicatorRecord* record_;  ///< null once it has left the statistics
   std::atomic<bool> takes_{true}, closed_{false};
   mutable std::atomic<Stop> last_stopped_{Stop::kNone};
 };

@@ -37,7 +37,10 @@ __attribute__((constructor)) void load() {
   try {
     onehop::log::open(globals().settings);
     // A fork inherits neither the GPU's mappings nor, of the threads, any but one.
-    pthread_atfork(nullptr, nullptr, [] { globals().forked = true; });
+    pthread_atfork(nullptr, nullptr, [] {
+      globals().forked = true;
+      globals().statistics.leave_to_parent();
+    });
     if (const onehop::Status watched = onehop::interpose::watch_loader(&images_changed); !watched)
       onehop::log::warn("a libnccl that is loaded later will not be noticed: {}", watched.reason());
     images_changed();

@@ -15,7 +15,7 @@
 #include "plugin/settings.hpp"
 #include "plugin/setup/rendezvous.hpp"
 #include "plugin/staging/memory.hpp"
-#include "plugin/statistics.hpp"
+#include "plugin/statistics_table.hpp"
 
 namespace onehop {
 
@@ -28,11 +28,10 @@ struct Globals {
       0;              ///< random identity of this process: two ranks with the same one share an address space
   Images images;      ///< changed by Images::scan()
   Registry registry;  ///< changed by set-up and destruction of communicators
-  LiveMemory live_memory;                  ///< staging memory that this process owns
-  Rendezvous rendezvous;                   ///< of communicators that are being set up
-  Statistics elsewhere;                    ///< calls on communicators that the registry does not know
-  Statistics gone;                         ///< sums of communicators that were destroyed
-  std::atomic<bool> forked{false};         ///< in a forked child: everything goes to NCCL
+  LiveMemory live_memory;           ///< staging memory that this process owns
+  Rendezvous rendezvous;            ///< of communicators that are being set up
+  StatisticsTable statistics;       ///< counters of every communicator, and of calls that belong to none
+  std::atomic<bool> forked{false};  ///< in a forked child: everything goes to NCCL
   std::atomic<uint64_t> staging_bytes{0};  ///< staging memory of this process, of all communicators
   std::atomic<uint32_t> failed_probes{0};  ///< kinds of staging that a probe found broken, a bit each
   std::atomic<uint64_t> communicators_on{0}, communicators_off{0};  ///< decided so far

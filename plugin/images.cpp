@@ -1,8 +1,10 @@
 #include "plugin/images.hpp"
 
 #include "plugin/cuda/cuda_device.hpp"
+#include "plugin/globals.hpp"
 #include "plugin/hooks.hpp"
 #include "plugin/log.hpp"
+#include "plugin/nccl_functions.hpp"
 
 namespace onehop {
 namespace {
@@ -22,9 +24,7 @@ void find_unpatched(const interpose::Image& mapped, nccl::Functions& functions) 
 
 /// The first function that NCCL has had since 2.10 and this image lacks, or null.
 const char* missing_function(const interpose::Image& mapped) {
-  for (const char* name : {"ncclAllReduce", "ncclAllGather", "ncclGroupStart", "ncclGroupEnd",
-                           "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclCommCount",
-                           "ncclCommCuDevice", "ncclCommUserRank", "ncclGetVersion", "ncclGetErrorString"})
+  for (const char* name : kRequiredFunctions)
     if (mapped.find(name).address == nullptr) return name;
   return nullptr;
 }
@@ -75,6 +75,7 @@ void Images::take_over(const interpose::Image& mapped) {
   find_unpatched(mapped, image.original);
   Result<interpose::Patch> patch = interpose::Patch::prepare(mapped, hooks_of(image));
   if (!patch) return refuse(patch.reason());
+  globals().statistics.publish();
   // A call may come in as soon as the first entry is changed, and finds all it needs.
   image.patch.emplace(std::move(*patch));
   if (const Status installed = image.patch->install(); !installed) {
@@ -82,6 +83,7 @@ void Images::take_over(const interpose::Image& mapped) {
     return refuse(installed.reason());
   }
   count_.store(index + 1, std::memory_order_release);
+  globals().statistics.set_images(count());
   log::debug("took over {}", image.path);
 }
 

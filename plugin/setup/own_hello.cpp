@@ -8,6 +8,7 @@
 #include "onehop/onehop.h"
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
+#include "plugin/nccl_releases.hpp"
 #include "plugin/nccl_switches.hpp"
 #include "plugin/plan.hpp"
 #include "plugin/setup/progress.hpp"
@@ -16,8 +17,6 @@
 namespace onehop {
 namespace {
 
-/// Releases of NCCL whose functions are known to be what this plugin takes them for.
-constexpr int kOldestNccl = 21000, kNewestNccl = 23299;
 /// NCCL reduces fp8 since this release, and on GPUs of compute capability 9.0 and up.
 constexpr int kFirstNcclWithFp8 = 22403, kFirstCapabilityWithFp8 = 90;
 

@@ -369,11 +369,12 @@ class SetUp {
       if (m.first_of_node) log::info("OFF for a communicator of {} ranks: {}", m.ranks, *m.declined);
       ++g.communicators_off;
       auto off = std::make_unique<Communicator>(*m.declined);
+      off->list(facts(m, RecordState::kOff, "", *m.declined));
       return g.registry.insert_announced(m.announcement, off);
     }
-    if (m.first_of_node) {
-      std::string what = describe(m.plan, m.timings);
-      if (m.not_measured) what += fmt::format(" (not measured: {})", *m.not_measured);
+    std::string what = describe(m.plan, m.timings);
+    if (m.not_measured) what += fmt::format(" (not measured: {})", *m.not_measured);
+    if (m.first_of_node)
       log::info(
           "ON for a communicator of {} ranks: {}; all types{} and built-in operators; staging in {}, {:.1f} "
           "MiB per "
@@ -382,13 +383,28 @@ class SetUp {
           static_cast<double>(m.staging->bytes()) / (1 << 20), m.refused.empty() ? "" : ", because not ",
           m.refused.empty() ? "" : m.refused,
           std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
-    }
     ++g.communicators_on;
+    StatisticsSnapshot::Listed said = facts(m, RecordState::kOn, what, "");
+    said.staging_bytes = m.staging->bytes();
     auto on = std::make_unique<Communicator>(device_, m.device_index, m.plan, std::move(m.staging),
                                              std::move(m.order));
+    on->list(said);
     if (g.registry.insert_announced(m.announcement, on)) return true;
+    on->leave_statistics();
     (void)on.release();  // as after any abort: peers may write to its memory
     return false;
+  }
+
+  StatisticsSnapshot::Listed facts(const Member& m, RecordState state, const std::string& plan,
+                                   const std::string& reason) const {
+    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_);
+    return {.state = state,
+            .rank = m.rank,
+            .ranks = m.ranks,
+            .handle = reinterpret_cast<uintptr_t>(m.handle),
+            .set_up_ns = static_cast<uint64_t>(took.count()),
+            .plan = plan,
+            .reason = reason};
   }
 
   const nccl::Functions& nccl_;

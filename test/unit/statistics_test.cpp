@@ -26,8 +26,8 @@ TEST(Statistics, SizesShareABucketByPowersOfTwo) {
 
 TEST(Statistics, EveryCallIsCountedOnceInItsPlace) {
   Statistics statistics;
-  statistics.count_taken(64);
-  statistics.count_taken(127);
+  statistics.count_taken(64, Method::kOneShot);
+  statistics.count_taken(127, Method::kTwoShot);
   for (size_t r = 0; r < kPassReasons; ++r)
     for (size_t i = 0; i <= r; ++i) statistics.count_passed(1024, static_cast<Pass>(r));
   EXPECT_EQ(statistics.taken(), 2u);
@@ -40,9 +40,9 @@ TEST(Statistics, EveryCallIsCountedOnceInItsPlace) {
 
 TEST(Statistics, SumsLoseNothing) {
   Statistics one, two, sum;
-  one.count_taken(8);
+  one.count_taken(8, Method::kOneShot);
   one.count_passed(8, Pass::kSize);
-  two.count_taken(1 << 20);
+  two.count_taken(1 << 20, Method::kIslands);
   two.count_passed(0, Pass::kEmpty);
   sum.add(one);
   sum.add(two);
@@ -62,7 +62,7 @@ TEST(Statistics, ThreadsLoseNoCount) {
   for (uint64_t t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {
       for (uint64_t i = 0; i < kCalls; ++i) {
-        statistics.count_taken(4);
+        statistics.count_taken(4, Method::kOneShot);
         statistics.count_passed(4, Pass::kType);
       }
     });
