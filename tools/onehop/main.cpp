@@ -1,35 +1,37 @@
-// The `onehop` command.
+// The `onehop` command. It links neither CUDA nor NCCL: it starts on a machine that has none of both.
+#include <algorithm>
+
 #include "onehop/onehop.h"
-
-#include <CLI/CLI.hpp>
-#include <cstdio>
-
-#include "plugin/settings.hpp"
-
-namespace {
-
-void print_settings() {
-  for (const onehop::SettingRow& row : onehop::setting_rows())
-    std::printf("%s\n  %s\n  allowed: %s; default: %s%s\n", row.name, row.text, row.allowed,
-                *row.fallback != '\0' ? row.fallback : "not set",
-                row.agree ? "; must agree on all ranks" : "");
-}
-
-}  // namespace
+#include "tools/onehop/commands.hpp"
 
 int main(int argc, char** argv) {
+  using namespace onehop::tool;
+  // What stands behind the first "--" of `onehop run` is the command, or the command's own: releases of CLI11
+  // differ in what they make of it.
+  char** const dashes = argc > 1 && std::string(argv[1]) == "run"
+                            ? std::find(argv, argv + argc, std::string("--"))
+                            : argv + argc;
   CLI::App app("onehop: fast small all-reduces for NCCL jobs on PCIe nodes");
   app.set_version_flag("--version", ONEHOP_VERSION);
   app.require_subcommand(1);
-
-  CLI::App* help = app.add_subcommand("help", "explain a part of onehop");
-  help->require_subcommand(1);
-  CLI::App* env = help->add_subcommand("env", "the settings, all environment variables");
-  bool markdown = false;
-  env->add_flag("--markdown", markdown, "as docs/settings.md");
-  env->callback(
-      [&] { markdown ? (void)std::fputs(onehop::settings_markdown().c_str(), stdout) : print_settings(); });
-
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  app.footer(
+      "Exit codes: 0 fine; 1 something was found that keeps onehop off, or could not be done; 2 usage.\n"
+      "`onehop run` ends as its command does; 125, 126 and 127 as in env(1).");
+  add_run(app, {dashes, argv + argc});
+  add_doctor(app);
+  add_stats(app);
+  add_help(app);
+  add_version(app);
+  add_examine(app);
+  try {
+    app.parse(static_cast<int>(dashes - argv), argv);
+  } catch (const Exit& end) {
+    return end.code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "onehop: %s\n", error.what());
+    return kFound;
+  }
+  return kOk;
 }
