@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (std::string& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;
@@ -30,7 +31,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   dup2(out, STDOUT_FILENO);
   dup2(nothing, STDERR_FILENO);
   std::vector<std::string> arguments = command, variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) variables.emplace_back(name).append("=").append(value);
   execvpe(command[0].c_str(), pointers(arguments).data(), pointers(variables).data());
   _exit(127);
 }

@@ -10,7 +10,7 @@ namespace onehop::tool {
 
 struct NcclVersion {
   int code = 0;
-  constexpr auto operator<=>(const NcclVersion&) const = default;
+  constexpr auto operator<=>(const NcclVersion&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// nccl(2, 21) is 2.21.0, the least of all 2.21.

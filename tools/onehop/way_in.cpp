@@ -126,7 +126,7 @@ Result<WayIn> choose_way_in(const Situation& situation) {
   if (situation.versions.empty())
     return Error{"no libnccl was found that this command would load; name it with --nccl, or use --preload"};
 
-  const Result<WayIn> first = choice.of(situation.versions.front());
+  Result<WayIn> first = choice.of(situation.versions.front());
   for (const NcclVersion version : situation.versions) {
     const Result<WayIn> way = choice.of(version);
     if (!way || !first || way->set != first->set)
