@@ -3,6 +3,9 @@
 
 #include "onehop/onehop.h"
 #include "tools/onehop/commands.hpp"
+#ifdef ONEHOP_HAVE_BENCH
+#include "tools/onehop/bench/bench.hpp"
+#endif
 
 int main(int argc, char** argv) {
   using namespace onehop::tool;
@@ -20,6 +23,9 @@ int main(int argc, char** argv) {
   add_run(app, {dashes, argv + argc});
   add_doctor(app);
   add_stats(app);
+#ifdef ONEHOP_HAVE_BENCH
+  onehop::bench::add_bench(app);
+#endif
   add_help(app);
   add_version(app);
   add_examine(app);
@@ -27,6 +33,8 @@ int main(int argc, char** argv) {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const Exit& end) {
     return end.code;
+  } catch (const CLI::RuntimeError& end) {
+    return end.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   } catch (const std::exception& error) {

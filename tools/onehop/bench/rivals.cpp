@@ -1,0 +1,52 @@
+#include "tools/onehop/bench/rivals.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+namespace onehop::bench {
+
+Result<Settings> parse_settings(const std::string& text) {
+  Settings settings;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error{"a rival is one or more NAME=VALUE, divided by spaces, not \"" + text + "\""};
+    settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  if (settings.empty()) return Error{"a rival without settings"};
+  return settings;
+}
+
+std::vector<std::string> usual_rivals() {
+  std::vector<std::string> rivals{
+      "NCCL_GRAPH_MIXING_SUPPORT=0",
+      "NCCL_PROTO=LL",
+      "NCCL_PROTO=LL128",
+      "NCCL_PROTO=Simple",
+      "NCCL_GRAPH_MIXING_SUPPORT=0 NCCL_PROTO=LL",
+      "NCCL_MAX_NCHANNELS=1",
+      "NCCL_MAX_NCHANNELS=2",
+      "NCCL_MAX_NCHANNELS=4",
+      "NCCL_MAX_NCHANNELS=8",
+  };
+  const char* no_peers = std::getenv("NCCL_P2P_DISABLE");
+  if (no_peers == nullptr || std::strcmp(no_peers, "0") == 0) rivals.emplace_back("NCCL_P2P_LEVEL=SYS");
+  return rivals;
+}
+
+Result<std::vector<SideSpec>> sides_of(const Options& options) {
+  std::vector<SideSpec> sides{{"NCCL", false, "", {}}, {"onehop", true, "", {}}};
+  if (options.control) sides.push_back({"NCCL again", false, "the same settings again", {}});
+  std::vector<std::string> rivals = options.rivals ? usual_rivals() : std::vector<std::string>{};
+  rivals.insert(rivals.end(), options.more_rivals.begin(), options.more_rivals.end());
+  for (const std::string& text : rivals) {
+    const Result<Settings> settings = parse_settings(text);
+    if (!settings) return settings.error();
+    sides.push_back({"NCCL with " + text, false, text, *settings});
+  }
+  return sides;
+}
+
+}  // namespace onehop::bench

@@ -1,0 +1,45 @@
+// The measuring itself: all sides in turn, case after case.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin/result.hpp"
+#include "tools/onehop/bench/figures.hpp"
+#include "tools/onehop/bench/rivals.hpp"
+
+namespace onehop::bench {
+
+struct SideFigures {
+  double us = 0, us_p99 = 0;            ///< per call
+  double host_us = 0, host_us_p99 = 0;  ///< eager only
+  size_t samples = 0, wrong = 0;
+  bool taken = false;  ///< by onehop
+};
+
+struct CaseFigures {
+  Case what;
+  std::vector<SideFigures> sides;  ///< in the order of Outcome::sides
+  int looks = 1;                   ///< what seems slower is measured anew
+
+  const SideFigures& nccl() const { return sides[0]; }
+  const SideFigures& onehop() const { return sides[1]; }
+  Verdict verdict() const { return judge(onehop().us, nccl().us); }
+};
+
+struct Outcome {
+  std::vector<SideSpec> sides;
+  int ranks = 0, processes = 0, gpus = 0, ranks_per_gpu = 0;
+  std::string gpu, links, onehop;
+  int cuda = 0, nccl = 0;
+  bool standin = false;
+  bool on = false;     ///< the communicator, and if not:
+  std::string reason;  ///< why it is off
+  size_t max_bytes = 0;
+  std::vector<CaseFigures> cases;
+  std::vector<Skipped> skipped;
+};
+
+Result<Outcome> run(const Options& options);
+
+}  // namespace onehop::bench
