@@ -66,6 +66,7 @@ def draw(document, path):
         axis.set_yscale("log")
         axis.xaxis.set_major_formatter(human)
         axis.yaxis.set_major_formatter(lambda us, _: f"{us:g}")
+        axis.yaxis.set_minor_formatter(lambda us, _: f"{us:g}" if f"{us:e}"[0] in "25" else "")
         axis.set_xlabel("size of a call")
         axis.set_ylabel("µs per call, median")
         axis.set_title(name, loc="left", fontsize=10)
