@@ -14,7 +14,7 @@ ROW_KEYS = {"side", "method", "ranks", "processes", "bytes", "type", "op", "mode
 GTEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.M)
 PROGRAM = re.compile(r"(?:test|executable|program)\(\s*'([\w-]+)'")
 # Tests that docs/scenarios.md may name before they are in the tree.
-EXPECTED_LATER = {"Containers", "nccl-life", "nccl-soak"}
+EXPECTED_LATER = {"nccl-life", "nccl-soak"}
 
 
 def documents():

@@ -60,9 +60,9 @@ class Member {
   int rank = -1, ranks = 0, device_index = -1;
   Stream stream = nullptr;
   std::optional<std::string> declined;
-  bool takes_fp8 = false;      ///< on every rank
-  bool shares_gpu = false;     ///< two of the ranks run on one GPU
-  uint32_t on_this_gpu = 1;    ///< ranks that do, with this one
+  bool takes_fp8 = false;    ///< on every rank
+  bool shares_gpu = false;   ///< two of the ranks run on one GPU
+  uint32_t on_this_gpu = 1;  ///< ranks that do, with this one
   uint32_t multiprocessors = 1;
   uint64_t id = 0;             ///< of the communicator, the same on all ranks
   uint32_t ranks_here = 0;     ///< that live in this process
