@@ -12,6 +12,8 @@ struct Geometry {
   uint32_t blocks = 1;
   uint32_t workers =
       32;  ///< threads per block that move data, a multiple of 32; one warp more keeps the turn
+
+  bool operator==(const Geometry&) const = default;
 };
 
 /// All blocks of a launch must run at once, beside the job's own kernels: each waits for peers.
@@ -39,6 +41,29 @@ constexpr Geometry held_to(const Geometry& wanted, uint32_t max_blocks) {
   if (wanted.blocks <= max_blocks) return wanted;
   const uint32_t workers = (wanted.blocks * wanted.workers + max_blocks - 1) / max_blocks;
   return {max_blocks, workers < kMaxWorkers ? (workers + 31) / 32 * 32 : kMaxWorkers};
+}
+
+/// Threads that an operation of `packs` packs of payload can keep busy.
+constexpr uint32_t items_of(Method method, uint32_t packs, const CommView& comm) {
+  switch (method) {
+    case Method::kOneShot:
+    case Method::kOneShotStaged:
+    case Method::kOneShotPull:
+      return packs;
+    case Method::kTwoShot:
+    case Method::kTwoShotStaged:
+    case Method::kTwoShotPull:
+      return (packs + comm.ranks - 1) / comm.ranks;
+    case Method::kIslands:
+      return (packs + comm.islands.smallest - 1) / comm.islands.smallest;
+  }
+  return 0;
+}
+
+/// What a plan file may ask for: blocks of so many workers, and so many of them at most.
+constexpr bool is_geometry(uint64_t most_blocks, uint64_t workers) {
+  return most_blocks >= 1 && most_blocks <= kMaxBlocks && workers >= 32 && workers <= kMaxWorkers &&
+         workers % 32 == 0;
 }
 
 /// The shape that is fastest where there is room.
@@ -74,6 +99,13 @@ constexpr Geometry wanted_for(Method method, uint32_t packs, const CommView& com
 /// For an operation of `packs` packs of payload.
 constexpr Geometry geometry_for(Method method, uint32_t packs, const CommView& comm) {
   return held_to(wanted_for(method, packs, comm), comm.max_blocks);
+}
+
+/// As the operation asks for it, else as above. Small operations of a range get as few blocks as they fill.
+constexpr Geometry geometry_of(const Operation& operation, uint32_t packs, const CommView& comm) {
+  if (operation.most_blocks == 0) return geometry_for(operation.method, packs, comm);
+  return held_to(spread(items_of(operation.method, packs, comm), operation.workers, operation.most_blocks),
+                 comm.max_blocks);
 }
 
 }  // namespace onehop

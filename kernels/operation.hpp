@@ -142,6 +142,9 @@ struct Operation {
   Element element = Element::kFloat32;
   Reduction reduction = Reduction::kSum;
   Method method = Method::kOneShot;
+  uint8_t most_blocks = 0;  ///< of the launch, for the host (geometry_of()); 0: as geometry_for() has it
+  uint16_t workers = 0;     ///< of each block
 };
+static_assert(sizeof(Operation) == 32, "every launch copies it");
 
 }  // namespace onehop

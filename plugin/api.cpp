@@ -4,6 +4,7 @@
 #include "onehop/onehop.h"
 #include "plugin/communicator.hpp"
 #include "plugin/globals.hpp"
+#include "plugin/plan_file/plan_file.hpp"
 #include "plugin/report.hpp"
 
 using onehop::Communicator, onehop::globals;
@@ -58,6 +59,51 @@ int onehopEnable(ncclComm* handle, int enable) {
   if (comm == nullptr || state_of(*comm) != onehopOn) return -1;
   comm->switch_to(enable != 0);
   return 0;
+}
+
+int onehopGetMachine(ncclComm* handle, char* text, size_t size) {
+  const Communicator* comm = find(handle);
+  if (comm == nullptr || text == nullptr || state_of(*comm) != onehopOn || !comm->planned()) return -1;
+  try {
+    std::string all = "{\"machine\": " + to_json(comm->planned()->machine) + ", \"methods\": [";
+    const onehop::Plan& plan = comm->plan();
+    for (uint32_t i = 0; i < plan.candidate_count; ++i)
+      all += (i == 0 ? "\"" : ", \"") + std::string(name_of(plan.candidates[i])) + '"';
+    all += "], \"blocks\": " + std::to_string(comm->planned()->most_blocks) + "}";
+    if (all.size() >= size) return -1;
+    std::memcpy(text, all.c_str(), all.size() + 1);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+int onehopSetPlan(ncclComm* handle, const char* text, char* why, size_t size) {
+  const auto refuse = [&](const char* reason) {
+    if (why != nullptr && size > 0) {
+      why[0] = '\0';
+      std::strncat(why, reason, size - 1);
+    }
+    return -1;
+  };
+  Communicator* comm = find(handle);
+  if (comm == nullptr || text == nullptr || state_of(*comm) != onehopOn || !comm->planned())
+    return refuse("the communicator takes no plans");
+  try {
+    const onehop::Result<onehop::PlanFile> file = onehop::parse_plan_file(text);
+    if (!file) return refuse(file.reason().c_str());
+    const auto found = find_plan(*file, comm->planned()->machine);
+    if (!found) return refuse(found.reason().c_str());
+    onehop::Plan plan = comm->plan();
+    onehop::Timings timings;
+    const onehop::Status used =
+        use_plan(**found, comm->planned()->most_blocks, globals().settings.max_bytes, plan, timings);
+    if (!used) return refuse(used.reason().c_str());
+    comm->set_plan(plan);
+    return 0;
+  } catch (const std::exception& e) {
+    return refuse(e.what());
+  }
 }
 
 }  // extern "C"

@@ -46,9 +46,9 @@ Decision decide_for(const Communicator& comm, const Call& call) {
 nccl::Result launch(Communicator& comm, const Call& call, const Served& served) {
   if (comm.stopped() == Stop::kTimeout) return nccl::kRemoteError;
   comm.statistics().count_taken(call.bytes(), served.method);
-  return comm.run(
-      {call.send, call.receive, call.facts.count, served.element, served.reduction, served.method},
-      served.piece, call.stream);
+  return comm.run({call.send, call.receive, call.facts.count, served.element, served.reduction, served.method,
+                   static_cast<uint8_t>(served.most.blocks), static_cast<uint16_t>(served.most.workers)},
+                  served.piece, call.stream);
 }
 
 /// A call on a communicator that is set up. It is enqueued at once, or by NCCL at the end of the open group.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/operation.hpp"
@@ -10,6 +11,7 @@
 #include "plugin/nccl_abi.hpp"
 #include "plugin/order.hpp"
 #include "plugin/plan.hpp"
+#include "plugin/plan_file/machine.hpp"
 #include "plugin/staging/staging.hpp"
 #include "plugin/statistics_page.hpp"
 
@@ -29,6 +31,12 @@ class Communicator {
   bool on() const { return staging_ != nullptr; }
   const std::string& reason() const { return reason_; }
   const Plan& plan() const { return plan_; }
+  /// For measuring plans (onehopSetPlan): what a plan file is looked up by.
+  void allow_plans(Planned planned) { planned_ = std::move(planned); }
+  const std::optional<Planned>& planned() const { return planned_; }
+  /// Not while a call is under way. Collective.
+  void set_plan(const Plan& plan) { plan_ = plan; }
+
   Statistics& statistics() { return record_->statistics; }
   const Statistics& statistics() const { return record_->statistics; }
   /// What the statistics say of it, besides its counters.
@@ -84,6 +92,7 @@ class Communicator {
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Order> order_;
   CommunicatorRecord* record_;  ///< null once it has left the statistics
+  std::optional<Planned> planned_;
   std::atomic<bool> takes_{true}, closed_{false};
   mutable std::atomic<Stop> last_stopped_{Stop::kNone};
 };

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "kernels/operation.hpp"
 #include "plugin/result.hpp"
@@ -30,6 +32,12 @@ struct DeviceIdentity {
   std::array<char, 16> pci{};  ///< "0000:3b:00.0", zero-terminated
   int capability = 0;          ///< compute capability, 90 for 9.0
   uint32_t multiprocessors = 1;
+};
+
+/// What a plan file tells GPUs apart by, beside the identity.
+struct DeviceTraits {
+  std::string model, driver;  ///< driver: what it says of itself
+  uint32_t multiprocessors = 0;
 };
 
 /// What another process needs to map a piece of device memory (64 bytes, opaque).
@@ -53,13 +61,17 @@ struct RecordPlace {
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 7;
+  static constexpr uint32_t kInterfaceVersion = 8;
 
   virtual ~Device() = default;
 
   virtual Result<int> current() = 0;
   virtual Status set_current(int device) = 0;
   virtual Result<DeviceIdentity> identity() = 0;
+  virtual Result<DeviceTraits> traits() = 0;
+  /// Whether the current device reaches the one at this PCI address by more than PCIe; nothing if this
+  /// process does not see that one.
+  virtual std::optional<bool> is_linked(const std::array<char, 16>& pci) = 0;
   virtual Result<size_t> free_memory() = 0;
 
   /// Memory that peers will write. Never shares an allocation (or a mapping granule) with memory of the user.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugin/images.hpp"
+#include "plugin/plan_file/own_plan_file.hpp"
 #include "plugin/registry.hpp"
 #include "plugin/settings.hpp"
 #include "plugin/setup/rendezvous.hpp"
@@ -28,6 +29,7 @@ struct Globals {
       0;              ///< random identity of this process: two ranks with the same one share an address space
   Images images;      ///< changed by Images::scan()
   Registry registry;  ///< changed by set-up and destruction of communicators
+  OwnPlanFile plan_file;            ///< read when the first communicator is set up
   LiveMemory live_memory;           ///< staging memory that this process owns
   Rendezvous rendezvous;            ///< of communicators that are being set up
   StatisticsTable statistics;       ///< counters of every communicator, and of calls that belong to none

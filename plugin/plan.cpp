@@ -161,12 +161,12 @@ Layout layout_for(const std::vector<Candidate>& candidates, const Islands& islan
 
 }  // namespace
 
-void Plan::add(uint64_t up_to, std::optional<Method> method) {
+void Plan::add(uint64_t up_to, std::optional<Method> method, Geometry most) {
   if (up_to <= max_bytes()) return;
-  if (count > 0 && ranges[count - 1].method == method)
+  if (count > 0 && ranges[count - 1].method == method && ranges[count - 1].most == most)
     ranges[count - 1].max_bytes = up_to;
   else if (count < ranges.size())
-    ranges[count++] = {up_to, method};
+    ranges[count++] = {up_to, method, most};
 }
 
 bool Plan::is_empty() const {
@@ -255,7 +255,7 @@ Decision decide(const SharedFacts& call, const Plan& plan) {
   while (range + 1 < plan.count && bytes > plan.ranges[range].max_bytes) ++range;
   const std::optional<Method> method = plan.ranges[range].method;
   if (!method) return {{}, Pass::kSlower};
-  return {Served{*element, *reduction, *method, plan.piece(*method, *element)}, {}};
+  return {Served{*element, *reduction, *method, plan.piece(*method, *element), plan.ranges[range].most}, {}};
 }
 
 bool starts_set_up(const SharedFacts& call) {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/operation.hpp"
+#include "kernels/geometry.hpp"
 #include "plugin/nccl_abi.hpp"
 #include "plugin/pass.hpp"
 #include "plugin/result.hpp"
@@ -38,8 +38,9 @@ struct Plan {
   struct Range {
     uint64_t max_bytes = 0;        ///< largest call of this range
     std::optional<Method> method;  ///< nothing: NCCL
+    Geometry most{0, 0};           ///< of a launch; no blocks: as geometry_for() has it
   };
-  std::array<Range, 12> ranges{};             ///< by size, ascending
+  std::array<Range, 16> ranges{};             ///< by size, ascending
   uint32_t count = 0;                         ///< ranges in use; calls beyond the last go to NCCL
   std::array<Method, kMethods> candidates{};  ///< the methods that the memory is laid out for
   uint32_t candidate_count = 0;
@@ -50,7 +51,7 @@ struct Plan {
 
   uint64_t max_bytes() const { return count == 0 ? 0 : ranges[count - 1].max_bytes; }
   /// A range above those there are; one that continues the last range extends it.
-  void add(uint64_t up_to, std::optional<Method>);
+  void add(uint64_t up_to, std::optional<Method>, Geometry most = {0, 0});
   /// Elements that one operation can carry.
   size_t piece(Method, Element) const;
   /// Whether NCCL serves every call.
@@ -62,6 +63,13 @@ struct Plan {
 /// The plan of a communicator of `ranks` ranks, with this kind of staging, under settings that all of them
 /// share; an Error says why there is none. Its ranges are guesses, for as long as nothing is measured.
 Result<Plan> make_plan(const Settings&, StagingKind, uint32_t ranks);
+
+/// The settings that a plan is made from: one that a plan file may replace needs memory for every candidate,
+/// though nothing may be measured.
+inline Settings settings_with(Settings settings, bool plan_file) {
+  if (plan_file && settings.measure == MeasureChoice::kOff) settings.measure = MeasureChoice::kQuick;
+  return settings;
+}
 
 /// "one-shot push up to 65536 bytes"
 std::string describe(const Plan::Range&);
@@ -76,7 +84,8 @@ struct Served {
   Element element;
   Reduction reduction;
   Method method;
-  size_t piece;  ///< elements that one operation can carry; larger calls take several
+  size_t piece;   ///< elements that one operation can carry; larger calls take several
+  Geometry most;  ///< of a launch; no blocks: as geometry_for() has it
 };
 
 /// An eligible call is served; else `pass` says why NCCL gets it.

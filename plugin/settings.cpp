@@ -148,6 +148,12 @@ constexpr SettingRow kRows[] = {
      "ONEHOP_ALGO names is not measured.",
      [](std::string_view t, Settings& s) { return parse_choice(kMeasures, t, s.measure); },
      [](const Settings& s) { return show_choice(kMeasures, s.measure); }},
+    {"ONEHOP_PLAN", "a path", "", false,
+     "A plan file, as `onehop tune` writes it. Where it was made for this machine and every rank has the "
+     "same "
+     "file, nothing is measured; else a line says why it is not used.",
+     [](std::string_view t, Settings& s) { return s.plan = t, !t.empty(); },
+     [](const Settings& s) { return s.plan; }},
     {"ONEHOP_TIMEOUT_S", "a number of seconds from 0 to 1000000", "1800", true,
      "Longest wait of a kernel for a peer; then the communicator fails with an asynchronous error. 0: no "
      "limit.",

@@ -36,6 +36,7 @@ struct Settings {
   uint64_t max_bytes = 512 * 1024;
   StagingChoice staging = StagingChoice::kAuto;
   MeasureChoice measure = MeasureChoice::kQuick;
+  std::string plan;  ///< path of a plan file
   uint64_t timeout_s = 30 * 60;
   LogLevel log = LogLevel::kInfo;
   std::string log_file;

@@ -54,6 +54,32 @@ class CudaDevice final : public Device {
     return identity;
   }
 
+  Result<DeviceTraits> traits() override {
+    const Result<int> device = current();
+    if (!device) return device.error();
+    cudaDeviceProp properties;
+    cudaError_t error = cudaGetDeviceProperties(&properties, *device);
+    if (error != cudaSuccess) return error_of("cudaGetDeviceProperties", error);
+    int cuda = 0;
+    error = cudaDriverGetVersion(&cuda);
+    if (error != cudaSuccess) return error_of("cudaDriverGetVersion", error);
+    return DeviceTraits{properties.name,
+                        "CUDA " + std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10),
+                        static_cast<uint32_t>(properties.multiProcessorCount)};
+  }
+
+  // PCIe carries no atomic operations between GPUs; NVLink does.
+  std::optional<bool> is_linked(const std::array<char, 16>& pci) override {
+    const Result<int> device = current();
+    int peer = -1, atomics = 0;
+    cudaError_t error = device ? cudaDeviceGetByPCIBusId(&peer, pci.data()) : cudaErrorInvalidDevice;
+    if (error == cudaSuccess)
+      error = cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, *device, peer);
+    ignore(error);
+    if (error != cudaSuccess) return std::nullopt;
+    return atomics != 0;
+  }
+
   Result<size_t> free_memory() override {
     size_t free = 0, total = 0;
     const cudaError_t error = cudaMemGetInfo(&free, &total);
@@ -241,7 +267,7 @@ class CudaDevice final : public Device {
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
     const auto packs = static_cast<uint32_t>(
         (operation.count * element_size(operation.element) + sizeof(Pack) - 1) / sizeof(Pack));
-    const Geometry geometry = geometry_for(operation.method, packs, comm);
+    const Geometry geometry = geometry_of(operation, packs, comm);
     return status_of("launching a kernel", onehop::launch(comm, operation, geometry, stream));
   }
 

@@ -98,7 +98,8 @@ std::string describe(const Plan& plan, const Timings& timings) {
   std::string text;
   uint64_t above = 0;
   for (uint32_t r = 0; r < plan.count; ++r) {
-    const auto& [max_bytes, method] = plan.ranges[r];
+    const uint64_t max_bytes = plan.ranges[r].max_bytes;
+    const std::optional<Method> method = plan.ranges[r].method;
     if (r > 0) text += ", ";
     text += describe(plan.ranges[r]);
     if (method == Method::kIslands)

@@ -51,8 +51,9 @@ struct Hello {
   std::array<unsigned char, 4> padding{};
   uint64_t nonce = 0;           ///< random: all ranks' together tell this communicator from every other
   uint64_t user_namespace = 0;  ///< identity of the one that `user` is of
+  uint64_t plan = 0;            ///< hash of the plan file; 0: none that can be used
   uint32_t user = 0;            ///< that the process runs as
-  std::array<unsigned char, 12> reserved{};
+  std::array<unsigned char, 4> reserved{};
 };
 static_assert(sizeof(Hello) == 256 && std::is_trivially_copyable_v<Hello>);
 

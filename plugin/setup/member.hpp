@@ -14,6 +14,7 @@
 #include "plugin/nccl_abi.hpp"
 #include "plugin/order.hpp"
 #include "plugin/plan.hpp"
+#include "plugin/plan_file/machine.hpp"
 #include "plugin/staging/staging.hpp"
 
 namespace onehop {
@@ -76,6 +77,8 @@ class Member {
   Plan plan;                                ///< with that kind
   Timings timings;                          ///< empty: not measured
   std::optional<std::string> not_measured;  ///< although it was tried
+  std::optional<Planned> planned;           ///< where every rank has the same plan file
+  bool from_file = false;                   ///< the plan
   std::string refused;                      ///< kinds of staging that did not work, and why
   std::unique_ptr<Staging> staging;
   std::optional<PeerSocket> socket;  ///< while addresses are exchanged and mapped

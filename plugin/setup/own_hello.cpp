@@ -42,7 +42,7 @@ class Vetoes {
 }  // namespace
 
 Hello own_hello(const nccl::Functions& functions, Member& member) {
-  const Globals& g = globals();
+  Globals& g = globals();
   const CurrentDevice scope(member.device, member.device_index);
   Hello hello;
   hello.rank = static_cast<uint32_t>(member.rank);
@@ -56,6 +56,8 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
   hello.nonce = random_identity();
   hello.launches_block = is_set("CUDA_LAUNCH_BLOCKING") ? 1 : 0;
   put_text(hello.version, ONEHOP_VERSION);
+  const PlanFile* plan_file = g.plan_file.get(g.settings.plan);
+  if (plan_file != nullptr) hello.plan = plan_file->hash;
 
   Vetoes vetoes(hello);
   if (!g.report.errors.empty()) vetoes.add(Veto::kBadSetting, g.report.errors.front());
@@ -72,7 +74,8 @@ Hello own_hello(const nccl::Functions& functions, Member& member) {
   const uint64_t in_use = g.staging_bytes.load();
   uint64_t most = 0;
   for (const StagingKind kind : kStagingKinds)
-    if (const Result<Plan> plan = make_plan(g.settings, kind, hello.ranks))
+    if (const Result<Plan> plan =
+            make_plan(settings_with(g.settings, plan_file != nullptr), kind, hello.ranks))
       most = std::max<uint64_t>(most, Staging::bytes_for(plan->layout));
   if (in_use + most > kProcessStagingBudget)
     vetoes.add(

@@ -13,6 +13,8 @@
 #include "plugin/setup/exchange.hpp"
 #include "plugin/setup/measure.hpp"
 #include "plugin/setup/own_hello.hpp"
+#include "plugin/setup/place.hpp"
+#include "plugin/setup/planned.hpp"
 #include "plugin/setup/probe.hpp"
 #include "plugin/setup/progress.hpp"
 
@@ -41,6 +43,7 @@ class SetUp {
     }
     nccl::Result result = open();
     if (result == nccl::kSuccess) result = hello();
+    if (result == nccl::kSuccess) result = places();
     for (const StagingKind kind : kStagingKinds)
       if (result == nccl::kSuccess) result = stage(kind);
     if (result == nccl::kSuccess) result = measure();
@@ -130,6 +133,34 @@ class SetUp {
       for (const Hello& h : table) m.failed_probes |= h.failed_probes;
       m.takes_fp8 = std::all_of(table.begin(), table.end(), [](const Hello& h) { return h.takes_fp8 != 0; });
       m.decline(verdict_of(table));
+      if (!m.declined && shares_plan_file(m, table)) m.planned.emplace();
+    });
+    return result;
+  }
+
+  /// What a plan file is looked up by; only where every rank has the same one.
+  nccl::Result places() {
+    int version = 0;
+    (void)nccl_.GetVersion(&version);
+    std::vector<std::vector<Hello>> hellos;
+    for (auto& m : members_) {
+      m->pending = !m->declined && m->planned;
+      if (!m->pending) continue;
+      const auto table = m->all_records<Hello>();
+      hellos.emplace_back(table.begin(), table.end());
+    }
+    if (hellos.empty()) return nccl::kSuccess;
+    size_t i = 0;
+    const nccl::Result result = exchange_all([&](Member& m) {
+      const CurrentDevice scope(device_, m.device_index);
+      return own_place(device_, static_cast<uint32_t>(m.rank), version, hellos[i++]);
+    });
+    if (result != nccl::kSuccess) return result;
+    i = 0;
+    for_pending([&](Member& m) {
+      const auto table = m.all_records<Place>();
+      m.planned = Planned{machine_of(hellos[i], table), most_blocks_of(hellos[i], table)};
+      ++i;
     });
     return result;
   }
@@ -141,7 +172,8 @@ class SetUp {
       if (m->declined || m->staging != nullptr) continue;
       m->kind = kind;
       const std::optional<std::string> why = why_not(*m, kind, globals().settings.staging);
-      Result<Plan> plan = make_plan(globals().settings, kind, static_cast<uint32_t>(m->ranks));
+      Result<Plan> plan = make_plan(settings_with(globals().settings, m->planned.has_value()), kind,
+                                    static_cast<uint32_t>(m->ranks));
       if (why || !plan) {
         refuse(*m, why ? *why : plan.reason());
         continue;
@@ -330,7 +362,14 @@ class SetUp {
     const Settings& settings = globals().settings;
     const bool wanted = settings.measure != MeasureChoice::kOff && settings.algo == Algo::kAuto;
     for (auto& m : members_) {
-      m->pending = wanted && m->staging != nullptr && !m->declined;
+      m->pending = m->staging != nullptr && !m->declined;
+      if (m->pending) plan_from_file(*m);
+      if (m->from_file && m->plan.is_empty()) {
+        const CurrentDevice scope(device_, m->device_index);
+        m->staging.reset();
+        m->decline("the plan file " + settings.plan + " leaves every call to NCCL");
+      }
+      m->pending = m->pending && wanted && !m->from_file;
       if (!m->pending) continue;
       if (!device_.has_times()) m->not_measured = "this is the CPU stand-in";
       // NCCL's kernels and onehop's, of several ranks, may not all fit on one GPU; and what is measured there
@@ -373,6 +412,7 @@ class SetUp {
       return g.registry.insert_announced(m.announcement, off);
     }
     std::string what = describe(m.plan, m.timings);
+    if (m.from_file) what += fmt::format(" (plan {})", globals().settings.plan);
     if (m.not_measured) what += fmt::format(" (not measured: {})", *m.not_measured);
     if (m.first_of_node)
       log::info(
@@ -389,6 +429,7 @@ class SetUp {
     auto on = std::make_unique<Communicator>(device_, m.device_index, m.plan, std::move(m.staging),
                                              std::move(m.order));
     on->list(said);
+    if (m.planned) on->allow_plans(std::move(*m.planned));
     if (g.registry.insert_announced(m.announcement, on)) return true;
     on->leave_statistics();
     (void)on.release();  // as after any abort: peers may write to its memory

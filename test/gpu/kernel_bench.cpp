@@ -90,23 +90,6 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
 }
 
-/// Threads that an operation of `packs` packs can keep busy.
-uint32_t items_of(Method method, uint32_t packs, const CommView& view) {
-  switch (method) {
-    case Method::kOneShot:
-    case Method::kOneShotStaged:
-    case Method::kOneShotPull:
-      return packs;
-    case Method::kTwoShot:
-    case Method::kTwoShotStaged:
-    case Method::kTwoShotPull:
-      return ceil_div(packs, view.ranks);
-    case Method::kIslands:
-      return ceil_div(packs, view.islands.smallest);
-  }
-  return packs;
-}
-
 /// Enough memory for each method to carry the largest size in one operation.
 NodeOptions node_options(const Options& options, uint32_t ranks) {
   NodeOptions node;

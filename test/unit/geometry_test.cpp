@@ -138,5 +138,32 @@ TEST(Geometry, TakesTheLargestNumberOfPacks) {
   }
 }
 
+// Protects: a plan's blocks are the most there may be. A block without work only costs.
+TEST(Geometry, OfAPlanIsFilledAndNoLarger) {
+  for (const Case& c : cases()) {
+    CommView comm;
+    comm.ranks = c.ranks;
+    comm.in_host = c.in_host;
+    comm.islands = c.islands;
+    Operation operation;
+    operation.method = c.method;
+    for (const uint32_t blocks : {1u, 3u, 32u})
+      for (const uint32_t workers : {32u, 160u, 256u})
+        for (uint32_t packs = 0; packs < 10000; packs += 1 + packs / 7) {
+          operation.most_blocks = static_cast<uint8_t>(blocks);
+          operation.workers = static_cast<uint16_t>(workers);
+          const Geometry g = geometry_of(operation, packs, comm);
+          const uint32_t items = c.items(packs);
+          ASSERT_TRUE(is_geometry(g.blocks, g.workers)) << c << ", " << packs;
+          ASSERT_LE(g.blocks, blocks) << c << ", " << packs;
+          ASSERT_LE(g.workers, workers) << c << ", " << packs;
+          ASSERT_TRUE(g.blocks == 1 || (g.blocks - 1) * g.workers < items) << c << ", " << packs;
+          ASSERT_GE(g.blocks * g.workers, std::min(items, blocks * workers)) << c << ", " << packs;
+        }
+    operation.most_blocks = 0;
+    EXPECT_EQ(geometry_of(operation, 777, comm), geometry_for(c.method, 777, comm)) << c;
+  }
+}
+
 }  // namespace
 }  // namespace onehop::test

@@ -235,7 +235,8 @@ TEST(Verdict, EveryByteThatMustAgreeIsCompared) {
            holds(byte, offsetof(Hello, veto_text), 96) || holds(byte, offsetof(Hello, takes_fp8), 4) ||
            holds(byte, offsetof(Hello, avoids_peers), 4) || holds(byte, offsetof(Hello, failed_probes), 4) ||
            holds(byte, offsetof(Hello, padding), 4) || holds(byte, offsetof(Hello, nonce), 8) ||
-           holds(byte, offsetof(Hello, user_namespace), 8) || holds(byte, offsetof(Hello, reserved), 12);
+           holds(byte, offsetof(Hello, user_namespace), 8) || holds(byte, offsetof(Hello, plan), 8) ||
+           holds(byte, offsetof(Hello, reserved), 4);
   };
   for (uint32_t r = 0; r < 3; ++r)
     for (size_t byte = 0; byte < sizeof(Hello); ++byte) {

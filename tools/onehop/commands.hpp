@@ -21,6 +21,7 @@ void add_help(CLI::App&);
 /// `behind`: "--" and what follows it, which is not for CLI11 (see main.cpp); empty if there is none.
 void add_run(CLI::App&, std::vector<std::string> behind);
 void add_stats(CLI::App&);
+void add_tune(CLI::App&);
 void add_version(CLI::App&);
 
 }  // namespace onehop::tool

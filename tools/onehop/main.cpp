@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
 #ifdef ONEHOP_HAVE_BENCH
   onehop::bench::add_bench(app);
 #endif
+  add_tune(app);
   add_help(app);
   add_version(app);
   add_examine(app);

@@ -57,6 +57,9 @@ class CpuDevice final : public Device {
                           capability != nullptr ? std::atoi(capability) : 90};
   }
 
+  Result<DeviceTraits> traits() override { return DeviceTraits{"onehop CPU stand-in", "none", 132}; }
+  std::optional<bool> is_linked(const std::array<char, 16>&) override { return false; }
+
   Result<size_t> free_memory() override { return kDeviceMemory; }
 
   Result<void*> allocate(size_t bytes) override {

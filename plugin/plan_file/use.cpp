@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <limits>
+
+#include "plugin/plan_file/plan_file.hpp"
+
+namespace onehop {
+
+Result<const FilePlan*> find_plan(const PlanFile& file, const Machine& machine) {
+  const FilePlan* nearest = nullptr;
+  size_t fewest = kFacts + 1;
+  for (const FilePlan& plan : file.plans) {
+    size_t different = 0;
+    for (size_t f = 0; f < kFacts; ++f) different += plan.machine.facts[f] != machine.facts[f];
+    if (different == 0) return &plan;
+    if (different < fewest) nearest = &plan, fewest = different;
+  }
+  if (nearest == nullptr) return Error{"it has no plans"};
+  std::string why = "no plan in it is for this machine; the nearest has";
+  bool first = true;
+  for (size_t f = 0; f < kFacts; ++f) {
+    if (nearest->machine.facts[f] == machine.facts[f]) continue;
+    why += std::string(first ? " " : ", ") + kFactNames[f] + " '" + nearest->machine.facts[f] + "' for '" +
+           machine.facts[f] + "'";
+    first = false;
+  }
+  return Error{why};
+}
+
+Status use_plan(const FilePlan& from, uint32_t most_blocks, uint64_t max_bytes, Plan& plan,
+                Timings& timings) {
+  const auto begin = plan.candidates.begin(), end = begin + plan.candidate_count;
+  for (const FilePlan::Range& range : from.ranges) {
+    if (!range.method) continue;
+    if (std::find(begin, end, *range.method) == end)
+      return Error{std::string(name_of(*range.method)) + " cannot serve this communicator"};
+    if (range.most.blocks > most_blocks)
+      return Error{std::string(name_of(*range.method)) + " with " + std::to_string(range.most.blocks) +
+                   " blocks has more than the " + std::to_string(most_blocks) + " that run at once here"};
+  }
+  plan.count = 0;
+  timings = {};
+  timings.rows.push_back({std::nullopt, {}});
+  for (const FilePlan::Range& range : from.ranges) {
+    if (range.method && timings.of(range.method) == nullptr) timings.rows.push_back({range.method, {}});
+    plan.add(std::min(range.up_to, max_bytes), range.method, range.most);
+  }
+  for (const FilePlan::Range& range : from.ranges) {
+    timings.sizes.push_back(range.measured_at);
+    for (Timings::Row& row : timings.rows)
+      row.us.push_back(!row.method                  ? range.nccl_us
+                       : row.method == range.method ? range.us
+                                                    : std::numeric_limits<double>::quiet_NaN());
+  }
+  return {};
+}
+
+}  // namespace onehop

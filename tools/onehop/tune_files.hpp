@@ -1,0 +1,32 @@
+// The files of `onehop tune`: what it has measured so far, and the plan file. Each is replaced whole, so that
+// whoever reads it, or ends this program, finds the old one or the new one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/onehop/tune_steps.hpp"
+
+namespace onehop::tune {
+
+Status write_whole(const std::string& path, const std::string& text);
+
+class State {
+ public:
+  /// Goes on with what is in the file, if that is of the same machine and options.
+  static Result<State> open(const std::string& path, const Machine&, const std::string& options);
+
+  const std::vector<Measured>& results() const { return results_; }
+  bool has(const Step&) const;
+  Status add(Measured);
+
+ private:
+  std::string path_, options_;
+  Machine machine_;
+  std::vector<Measured> results_;
+};
+
+/// Puts a plan into a plan file, in place of what that has for the same machine.
+Status put_plan(const std::string& path, const FilePlan&);
+
+}  // namespace onehop::tune
