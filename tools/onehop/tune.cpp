@@ -107,6 +107,7 @@ class Tune {
         options_.sizes.back() > kLargestPlannedCall ||
         std::adjacent_find(options_.sizes.begin(), options_.sizes.end()) != options_.sizes.end())
       return Error{"--sizes: up to 16 different numbers of bytes from 2 to 8388608"};
+    if (const Status fits = can_take_plan(options_.out); !fits) return fits;
     Status status = make_workers();
     if (status) status = meet();
     if (!status) return status;

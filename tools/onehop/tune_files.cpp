@@ -1,6 +1,6 @@
 #include "tools/onehop/tune_files.hpp"
 
-#include <sys/stat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,13 +72,14 @@ bool exists(const std::string& path) {
 }  // namespace
 
 Status write_whole(const std::string& path, const std::string& text) {
-  std::string draft = path + ".XXXXXX";
+  // One name, so that what an end at the wrong moment leaves behind is used up by the next.
+  const std::string draft = path + ".draft";
   const auto failed = [&] {
     const Error error{"cannot write " + path + ": " + std::strerror(errno)};
     (void)unlink(draft.c_str());
     return error;
   };
-  const int file = mkstemp(draft.data());
+  const int file = ::open(draft.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return failed();
   bool ok = true;
   for (size_t done = 0; ok && done < text.size();) {
@@ -87,7 +88,7 @@ Status write_whole(const std::string& path, const std::string& text) {
     if (now > 0) done += static_cast<size_t>(now);
   }
   // Before the new name: else a power cut could leave a file of that name with nothing in it.
-  ok = ok && fchmod(file, 0644) == 0 && fsync(file) == 0;
+  ok = ok && fsync(file) == 0;
   ok = close(file) == 0 && ok;
   if (!ok || rename(draft.c_str(), path.c_str()) != 0) return failed();
   return {};
@@ -127,14 +128,19 @@ Status State::add(Measured measured) {
   return write_whole(path_, json.dump(1) + "\n");
 }
 
+Status can_take_plan(const std::string& path) {
+  if (!exists(path)) return {};
+  const Result<PlanFile> old = read_plan_file(path);
+  if (old) return {};
+  return Error{path + " is no plan file (" + old.reason() + "); remove it, or name another by --out"};
+}
+
 Status put_plan(const std::string& path, const FilePlan& plan) {
   Json plans = Json::array();
-  if (exists(path)) {
-    const Result<PlanFile> old = read_plan_file(path);
-    if (!old) return Error{path + " is there and is no plan file: " + old.reason()};
+  if (const Status fits = can_take_plan(path); !fits) return fits;
+  if (const Result<PlanFile> old = read_plan_file(path))
     for (const FilePlan& other : old->plans)
       if (other.machine != plan.machine) plans.push_back(json_of(other));
-  }
   plans.push_back(json_of(plan));
   const std::string text = Json{{"format", 1}, {"plans", plans}}.dump(1) + "\n";
   // What the plugin would refuse is not written.

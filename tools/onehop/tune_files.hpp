@@ -26,6 +26,9 @@ class State {
   std::vector<Measured> results_;
 };
 
+/// Whether there is no such file, or a plan file.
+Status can_take_plan(const std::string& path);
+
 /// Puts a plan into a plan file, in place of what that has for the same machine.
 Status put_plan(const std::string& path, const FilePlan&);
 
