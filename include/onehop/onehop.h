@@ -58,13 +58,14 @@ ONEHOP_API int onehopGetStatistics(onehopStatistics* statistics);
 ONEHOP_API int onehopEnable(struct ncclComm* comm, int enable);
 
 /* For `onehop tune`. What a plan file knows this communicator by, and the methods that it may name, as JSON:
- * {"machine": {...}, "methods": [...], "blocks": N}. Only where ONEHOP_PLAN names a file that every rank has, be it one
- * without plans. Returns 0, or -1 if the communicator is not on, has no such file, or `size` bytes are too few. */
+ * {"machine": {...}, "methods": [...], "blocks": N}. Only where ONEHOP_PLAN names a file that every rank has,
+ * be it one without plans. Returns 0, or -1 if the communicator is not on, has no such file, or `size` bytes
+ * are too few. */
 ONEHOP_API int onehopGetMachine(struct ncclComm* comm, char* text, size_t size);
 
-/* For `onehop tune`. From now on the communicator does what its plan in this text says, which has the form of a plan
- * file. Collective like onehopEnable(), and with the same text on every rank; no call may be under way. Returns 0, or -1
- * with nothing changed and the reason in `why`. */
+/* For `onehop tune`. From now on the communicator does what its plan in this text says, which has the form of
+ * a plan file. Collective like onehopEnable(), and with the same text on every rank; no call may be under
+ * way. Returns 0, or -1 with nothing changed and the reason in `why`. */
 ONEHOP_API int onehopSetPlan(struct ncclComm* comm, const char* text, char* why, size_t size);
 
 #ifdef __cplusplus

@@ -1,7 +1,9 @@
-// Plan files in a job: used where every rank has the same one and it is for this machine, else one line says why not.
+// Plan files in a job: used where every rank has the same one and it is for this machine, else one line says
+// why not.
+#include "plugin/plan_file/plan_file.hpp"
+
 #include <gtest/gtest.h>
 
-#include "plugin/plan_file/plan_file.hpp"
 #include "test/node/job.hpp"
 
 namespace onehop::node {
@@ -14,8 +16,8 @@ const std::string kAllPull =
        {"up_to": 8388608, "method": "one-shot pull", "blocks": 8, "workers": 256, "measured_at": 262144, "us": 9.5, "nccl_us": 16})";
 
 std::string file_of(const Machine& machine, const std::string& ranges) {
-  return R"({"format": 1, "plans": [{"machine": )" + to_json(machine) + R"(, "measured": "by hand", "ranges": [)" +
-         ranges + "]}]}";
+  return R"({"format": 1, "plans": [{"machine": )" + to_json(machine) +
+         R"(, "measured": "by hand", "ranges": [)" + ranges + "]}]}";
 }
 
 Job planned(Job job, const std::string& text) {
@@ -67,9 +69,10 @@ TEST(PlanFile, IsUsedWhereItIsForThisMachine) {
     const Outcome outcome = run_counted(planned({.ranks = ranks}, file_of(machine, kAllPull)));
     const std::vector<std::string> on = outcome.log("ON for");
     ASSERT_EQ(on.size(), 1u);
-    EXPECT_NE(on[0].find("one-shot pull up to 65536 bytes (2.5 us at 4096, NCCL 6.0), one-shot pull up to 524288 "
-                         "bytes (9.5 us at 262144, NCCL 16.0) (plan plan.json);"),
-              std::string::npos)
+    EXPECT_NE(
+        on[0].find("one-shot pull up to 65536 bytes (2.5 us at 4096, NCCL 6.0), one-shot pull up to 524288 "
+                   "bytes (9.5 us at 262144, NCCL 16.0) (plan plan.json);"),
+        std::string::npos)
         << on[0];
     EXPECT_TRUE(outcome.log("warning: ").empty());
   }
@@ -78,8 +81,9 @@ TEST(PlanFile, IsUsedWhereItIsForThisMachine) {
 TEST(PlanFile, IsUsedInsteadOfMeasuring) {
   const Environment times = {{"ONEHOP_MEASURE", "quick"}, {"ONEHOP_STANDIN_TIMES", "1"}};
   const Machine machine = machine_of({.environment = {{"ONEHOP_MEASURE", "off"}}});
-  EXPECT_EQ(run_counted(planned({.environment = times}, file_of(machine, kAllPull))).log("(plan plan.json)").size(),
-            1u);
+  EXPECT_EQ(
+      run_counted(planned({.environment = times}, file_of(machine, kAllPull))).log("(plan plan.json)").size(),
+      1u);
 }
 
 TEST(PlanFile, IsUsedByOneThreadOfSeveralGpus) {
@@ -96,8 +100,11 @@ TEST(PlanFile, IsForOneKindOfStaging) {
   const Machine in_device = machine_of({}), in_host = machine_of({.environment = host});
   EXPECT_EQ(in_device[Fact::kStaging], "device memory");
   EXPECT_EQ(in_host[Fact::kStaging], "host memory");
-  EXPECT_EQ(run_counted(planned({.environment = host}, file_of(in_host, kAllPull))).log("(plan plan.json)").size(), 1u);
-  const Outcome broken = run(planned({.environment = {{"ONEHOP_STANDIN_FAIL", "import"}}}, file_of(in_device, kAllPull)));
+  EXPECT_EQ(
+      run_counted(planned({.environment = host}, file_of(in_host, kAllPull))).log("(plan plan.json)").size(),
+      1u);
+  const Outcome broken =
+      run(planned({.environment = {{"ONEHOP_STANDIN_FAIL", "import"}}}, file_of(in_device, kAllPull)));
   EXPECT_EQ(broken.log("staging 'device memory' for 'host memory'").size(), 1u);
   EXPECT_EQ(broken.log("staging in host memory, ").size(), 1u);
 }
@@ -165,8 +172,10 @@ TEST(PlanFile, WithAMethodThatCannotServeIsNotUsed) {
 TEST(PlanFile, ThatLeavesEverythingToNcclIsOff) {
   const std::string nccl = R"({"up_to": 65536, "method": "NCCL", "measured_at": 4096, "nccl_us": 6})";
   const Outcome outcome = run_counted(planned({.argument = "declined"}, file_of(machine_of({}), nccl)));
-  EXPECT_EQ(outcome.log("OFF for a communicator of 2 ranks: the plan file plan.json leaves every call to NCCL").size(),
-            1u);
+  EXPECT_EQ(
+      outcome.log("OFF for a communicator of 2 ranks: the plan file plan.json leaves every call to NCCL")
+          .size(),
+      1u);
 }
 
 TEST(PlanFile, GivesWayToANamedMethod) {
