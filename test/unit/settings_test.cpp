@@ -128,6 +128,7 @@ const std::map<std::string, Texts> kTexts = {
      {{"0", "1", "1800", "1000000"}, {"", "-1", "1000001", "1.5", "1s", "1K", " 1", "18446744073709551616"}}},
     {"ONEHOP_LOG",
      {{"off", "error", "warn", "info", "debug", "trace"}, {"", "INFO", "warning", "4", "info,debug"}}},
+    {"ONEHOP_PLAN", kPathTexts},
     {"ONEHOP_LOG_FILE", kPathTexts},
     {"ONEHOP_STATS", kSwitchTexts},
     {"ONEHOP_STATS_FILE", kPathTexts},
@@ -195,7 +196,7 @@ TEST(Settings, EachVariableReachesItsOwnField) {
   const Settings s =
       read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_ISLANDS=0/1", "ONEHOP_MAX_BYTES=3K",
             "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l",
-            "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s"})
+            "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s", "ONEHOP_PLAN=/p"})
           .settings;
   EXPECT_FALSE(s.enable);
   EXPECT_EQ(s.algo, Algo::kOneShot);
@@ -207,6 +208,7 @@ TEST(Settings, EachVariableReachesItsOwnField) {
   EXPECT_EQ(s.log_file, "/l");
   EXPECT_TRUE(s.stats);
   EXPECT_EQ(s.stats_file, "/s");
+  EXPECT_EQ(s.plan, "/p");
 }
 
 TEST(Settings, EachNameOfAMethodIsThatMethod) {
@@ -339,7 +341,8 @@ TEST(SettingsAgreement, CoversWhatTheRanksDoTogether) {
   for (const char* name : {"ONEHOP_ALGO", "ONEHOP_ISLANDS", "ONEHOP_MAX_BYTES", "ONEHOP_STAGING",
                            "ONEHOP_MEASURE", "ONEHOP_TIMEOUT_S"})
     EXPECT_TRUE(row_of(name).agree) << name;
-  for (const char* name : {"ONEHOP_LOG", "ONEHOP_LOG_FILE", "ONEHOP_STATS", "ONEHOP_STATS_FILE"})
+  for (const char* name :
+       {"ONEHOP_PLAN", "ONEHOP_LOG", "ONEHOP_LOG_FILE", "ONEHOP_STATS", "ONEHOP_STATS_FILE"})
     EXPECT_FALSE(row_of(name).agree) << name;
 }
 
