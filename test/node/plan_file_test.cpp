@@ -78,6 +78,18 @@ TEST(PlanFile, IsUsedWhereItIsForThisMachine) {
   }
 }
 
+// Protects: the geometry of each range gets as far as the launch.
+TEST(PlanFile, HasItsGeometryLaunched) {
+  const Machine machine = machine_of({});
+  Job job = planned({}, file_of(machine, kAllPull));
+  job.of[0] = {{"ONEHOP_STANDIN_LAUNCHES", "launches"}};
+  const Outcome outcome = run_counted(job);
+  const auto found = outcome.files.find("launches");
+  ASSERT_NE(found, outcome.files.end());
+  for (const char* line : {"\none-shot pull 2 x 64\n", "\none-shot pull 8 x 256\n"})
+    EXPECT_NE(found->second.find(line), std::string::npos) << line << found->second;
+}
+
 TEST(PlanFile, IsUsedInsteadOfMeasuring) {
   const Environment times = {{"ONEHOP_MEASURE", "quick"}, {"ONEHOP_STANDIN_TIMES", "1"}};
   const Machine machine = machine_of({.environment = {{"ONEHOP_MEASURE", "off"}}});

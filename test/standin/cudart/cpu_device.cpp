@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "kernels/host/host_kernels.hpp"
@@ -286,6 +287,7 @@ class CpuDevice final : public Device {
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
     come_to("launch");
+    note_launch(operation);
     return status_of("cannot launch a kernel", issue(stream, [=] {
                        come_to("kernel begins");
                        run_on_host(comm, operation, tampering_for(comm).get());
@@ -295,6 +297,14 @@ class CpuDevice final : public Device {
   }
 
  private:
+  /// What a GPU would be asked for, a line each, in the file that ONEHOP_STANDIN_LAUNCHES names.
+  static void note_launch(const Operation& operation) {
+    static const char* path = std::getenv("ONEHOP_STANDIN_LAUNCHES");
+    if (path == nullptr) return;
+    std::ofstream(path, std::ios::app) << name_of(operation.method) << " " << int{operation.most_blocks}
+                                       << " x " << operation.workers << "\n";
+  }
+
   // The device's own allocations obey the rules of capture, as CUDA's do: the caller relaxes its thread
   // first.
   static Result<void*> allocate_kind(MemoryKind kind, size_t bytes) {
