@@ -55,7 +55,7 @@ std::string tree_of(std::span<const Hello> hellos, std::span<const Place> places
 std::string links_of(std::span<const Hello> hellos, std::span<const Place> places) {
   std::string pairs;
   bool all = true, unknown = false;
-  for (uint32_t a = 0; a < places.size(); ++a)
+  for (uint32_t a = 0; a < places.size(); ++a) {
     for (uint32_t b = a + 1; b < places.size(); ++b) {
       if (hellos[a].gpu == hellos[b].gpu) continue;
       const bool seen = (places[a].seen >> b & 1) != 0 || (places[b].seen >> a & 1) != 0;
@@ -64,6 +64,7 @@ std::string links_of(std::span<const Hello> hellos, std::span<const Place> place
       all = all && linked;
       if (linked) pairs += (pairs.empty() ? "" : " ") + std::to_string(a) + "-" + std::to_string(b);
     }
+  }
   if (unknown) return "not seen";
   return pairs.empty() ? "none" : all ? "all" : pairs;
 }
@@ -143,7 +144,7 @@ uint32_t most_blocks_of(std::span<const Hello> hellos, std::span<const Place> pl
   for (size_t r = 0; r < places.size(); ++r) {
     const auto sharing = static_cast<uint32_t>(std::count_if(
         hellos.begin(), hellos.end(), [&](const Hello& other) { return other.gpu == hellos[r].gpu; }));
-    most = std::min(most, std::max(places[r].multiprocessors / sharing, 1u));
+    most = std::min(most, std::max(places[r].multiprocessors / std::max(sharing, 1u), 1u));
   }
   return most;
 }

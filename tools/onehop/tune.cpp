@@ -107,7 +107,7 @@ class Tune {
         options_.sizes.back() > kLargestPlannedCall ||
         std::adjacent_find(options_.sizes.begin(), options_.sizes.end()) != options_.sizes.end())
       return Error{"--sizes: up to 16 different numbers of bytes from 2 to 8388608"};
-    if (const Status fits = can_take_plan(options_.out); !fits) return fits;
+    if (Status fits = can_take_plan(options_.out); !fits) return fits;
     Status status = make_workers();
     if (status) status = meet();
     if (!status) return status;
@@ -222,7 +222,7 @@ class Tune {
       const Result<Measured> measured = measure(steps[i]);
       if (!measured) return measured.error();
       if (!measured->counts()) progress_.say("dropped: " + describe(steps[i]) + ": " + measured->dropped);
-      if (const Status kept = state_.add(*measured); !kept) return kept;
+      if (Status kept = state_.add(*measured); !kept) return kept;
     }
     return {};
   }
@@ -303,7 +303,7 @@ class Tune {
     std::strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", std::gmtime(&now));
     plan.measured = std::string(date) + ", onehop tune, bfloat16 sums in graphs, " + options_text() +
                     (on_standin_ ? "; on the CPU stand-in, where times mean nothing" : "");
-    if (const Status written = put_plan(options_.out, plan); !written) return written;
+    if (Status written = put_plan(options_.out, plan); !written) return written;
     progress_.say("");
     uint64_t above = 0;
     for (const FilePlan::Range& range : plan.ranges) {
@@ -316,7 +316,7 @@ class Tune {
       if (range.most.blocks != 0)
         geometry =
             " (" + std::to_string(range.most.blocks) + " x " + std::to_string(range.most.workers) + ")";
-      std::printf("%8llu to %8llu bytes  %-28s %s\n", static_cast<unsigned long long>(above + 1),
+      std::printf("%8llu to %8llu bytes  %-28s %s\n", static_cast<unsigned long long>(above) + 1,
                   static_cast<unsigned long long>(range.up_to),
                   ((range.method ? name_of(*range.method) : "NCCL") + geometry).c_str(), times);
       above = range.up_to;

@@ -75,7 +75,7 @@ Status write_whole(const std::string& path, const std::string& text) {
   // One name, so that what an end at the wrong moment leaves behind is used up by the next.
   const std::string draft = path + ".draft";
   const auto failed = [&] {
-    const Error error{"cannot write " + path + ": " + std::strerror(errno)};
+    Error error{"cannot write " + path + ": " + std::strerror(errno)};
     (void)unlink(draft.c_str());
     return error;
   };
@@ -137,7 +137,7 @@ Status can_take_plan(const std::string& path) {
 
 Status put_plan(const std::string& path, const FilePlan& plan) {
   Json plans = Json::array();
-  if (const Status fits = can_take_plan(path); !fits) return fits;
+  if (Status fits = can_take_plan(path); !fits) return fits;
   if (const Result<PlanFile> old = read_plan_file(path))
     for (const FilePlan& other : old->plans)
       if (other.machine != plan.machine) plans.push_back(json_of(other));

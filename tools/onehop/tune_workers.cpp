@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 
 namespace onehop::tune {
@@ -26,12 +26,13 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     if (changes.count(entry.substr(0, entry.find('='))) == 0) all.push_back(entry);
   }
   for (const auto& [name, value] : changes)
-    if (!value.empty()) all.push_back(name + "=" + value);
+    if (!value.empty()) all.push_back(std::string(name).append("=").append(value));
   return all;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (std::string& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;
