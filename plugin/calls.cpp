@@ -169,7 +169,8 @@ nccl::Result all_reduce(Image& image, const Call& call) {
     if (!starts_set_up(call.facts))
       return pass(image, call, globals().statistics.elsewhere(), Pass::kNotInspected);
     if (group.depth > 0) {
-      if (!is_valid(image, call.comm)) return pass(image, call, globals().elsewhere, Pass::kNotInspected);
+      if (!is_valid(image, call.comm))
+        return pass(image, call, globals().statistics.elsewhere(), Pass::kNotInspected);
       group.queued.push_back({call, false});
       return nccl::kSuccess;
     }

@@ -338,7 +338,7 @@ class Tune {
 }  // namespace
 }  // namespace onehop::tune
 
-void add_tune(CLI::App& app) {
+void onehop::tool::add_tune(CLI::App& app) {
   auto options = std::make_shared<onehop::tune::Options>();
   CLI::App* tune = app.add_subcommand("tune", "measure this machine long and well, and write a plan file");
   tune->add_option("--ranks", options->ranks, "ranks of the communicators that the plan is for")
