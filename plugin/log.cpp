@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "onehop/onehop.h"
+#include "plugin/one_line.hpp"
 #include "plugin/output_file.hpp"
 
 namespace onehop::log {
@@ -64,7 +65,7 @@ bool wants(LogLevel level) {
 }
 
 void write(LogLevel level, const std::string& text) {
-  if (logger != nullptr) logger->log(level_of(level), text);
+  if (logger != nullptr) logger->log(level_of(level), one_line(text));
 }
 
 }  // namespace onehop::log

@@ -6,6 +6,7 @@
 
 #include "kernels/protocol/layout.hpp"
 #include "plugin/hash.hpp"
+#include "plugin/one_line.hpp"
 
 namespace onehop {
 namespace {
@@ -193,11 +194,18 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string unknown_variable(std::string_view name) {
+  // What is much longer than any name is near to none; its beginning is enough.
+  const std::string_view beginning = name.substr(0, 40);
   const SettingRow* nearest = &kRows[0];
-  for (const SettingRow& row : kRows)
-    if (edit_distance(name, row.name) < edit_distance(name, nearest->name)) nearest = &row;
-  return std::string(name) + " is no setting of onehop and has no effect; did you mean " + nearest->name +
-         "?";
+  size_t shortest = SIZE_MAX;
+  for (const SettingRow& row : kRows) {
+    const size_t distance = edit_distance(beginning, row.name);
+    if (distance >= shortest) continue;
+    shortest = distance;
+    nearest = &row;
+  }
+  return one_line(std::string(name)) + " is no setting of onehop and has no effect; did you mean " +
+         nearest->name + "?";
 }
 
 }  // namespace
@@ -234,8 +242,9 @@ SettingsReport read_settings(const char* const* environment) {
     if (row == std::end(kRows))
       report.warnings.push_back(unknown_variable(name));
     else if (!row->parse(value, report.settings))
-      report.errors.push_back(std::string(name) + "=" + std::string(value) + ": not understood; allowed: " +
-                              row->allowed + "; onehop stays off and NCCL serves every call");
+      report.errors.push_back(std::string(name) + "=" + one_line(std::string(value)) +
+                              ": not understood; allowed: " + row->allowed +
+                              "; onehop stays off and NCCL serves every call");
   }
   return report;
 }

@@ -54,7 +54,8 @@ std::optional<std::string> verdict_of(std::span<const Hello> table) {
       if (table[other].user_namespace == hello.user_namespace && table[other].user != hello.user)
         return rank(r) + " runs as another user than " + rank(other);
     for (size_t other = 0; other < r; ++other)
-      if (hello.launches_block != 0 && table[other].process == hello.process)
+      if ((hello.launches_block != 0 || table[other].launches_block != 0) &&
+          table[other].process == hello.process)
         return "CUDA_LAUNCH_BLOCKING=1 with " + rank(other) + " and " + rank(r) +
                " in one process: the first kernel would wait for one that is launched after it";
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "plugin/one_line.hpp"
 #include "plugin/staging/staging.hpp"
 
 namespace onehop {
@@ -19,9 +20,10 @@ void put_text(std::array<char, N>& field, const std::string& text) {
   std::memcpy(field.data(), text.data(), std::min(text.size(), N - 1));
 }
 
+/// What a peer put there, which may be anything.
 template <size_t N>
 std::string get_text(const std::array<char, N>& field) {
-  return {field.data(), strnlen(field.data(), N)};
+  return one_line({field.data(), strnlen(field.data(), N)});
 }
 
 struct Progress {

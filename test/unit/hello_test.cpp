@@ -129,6 +129,12 @@ TEST(Verdict, BlockingLaunchesMatterOnlyWithinOneProcess) {
       const auto verdict = verdict_of(shared);
       ASSERT_TRUE(verdict) << pair;
       EXPECT_EQ(verdict->find("CUDA_LAUNCH_BLOCKING=1 with " + pair + " in one process"), 0u) << *verdict;
+      // One of the two is enough, whichever it is.
+      for (const size_t without : {a, b}) {
+        Table half = shared;
+        half[without].launches_block = 0;
+        EXPECT_TRUE(verdict_of(half)) << pair;
+      }
     }
 }
 
@@ -151,6 +157,12 @@ TEST(Verdict, UsersAreComparedWithinTheirNamespace) {
   table[0].user_namespace = 6;
   table[2].user = 7;
   EXPECT_EQ(verdict_of(table), "rank 2 runs as another user than rank 1");
+}
+
+TEST(Verdict, IsOneLineWhateverAPeerSent) {
+  Table table = good_table(2);
+  veto(table[1], Veto::kResources, "no memory\n[time] onehop: forged\x1b[2J\x7f");
+  EXPECT_EQ(verdict_of(table), "no memory?[time] onehop: forged?[2J? (rank 1)");
 }
 
 /// A job of different releases: the version is the reason, whatever else their records mean.

@@ -76,10 +76,11 @@ TEST_F(NcclEnvironment, EachPinAloneVetoesAndIsNamed) {
 TEST_F(NcclEnvironment, EachSwitchOfPeerAccessAloneIsFollowedAndNamed) {
   EXPECT_EQ(nccl_avoids_peers(), std::nullopt);
   const std::pair<const char*, const char*> avoids[] = {
-      {"NCCL_P2P_DISABLE", "1"}, {"NCCL_P2P_DISABLE", "2"}, {"NCCL_P2P_LEVEL", "LOC"},
-      {"NCCL_P2P_LEVEL", "loc"}, {"NCCL_P2P_LEVEL", "0"},   {"NCCL_P2P_LEVEL", "PHB"},
-      {"NCCL_P2P_LEVEL", "NVL"}, {"NCCL_P2P_LEVEL", "PIX"}, {"NCCL_P2P_LEVEL", "PXB"},
-      {"NCCL_P2P_LEVEL", "3"},   {"NCCL_P2P_LEVEL", "-1"},  {"NCCL_P2P_LEVEL", "LOCAL"}};
+      {"NCCL_P2P_DISABLE", "1"},   {"NCCL_P2P_DISABLE", "2"},        {"NCCL_P2P_LEVEL", "LOC"},
+      {"NCCL_P2P_DISABLE", "0x1"}, {"NCCL_P2P_LEVEL", "4294967296"}, {"NCCL_P2P_LEVEL", "loc"},
+      {"NCCL_P2P_LEVEL", "0"},     {"NCCL_P2P_LEVEL", "PHB"},        {"NCCL_P2P_LEVEL", "NVL"},
+      {"NCCL_P2P_LEVEL", "PIX"},   {"NCCL_P2P_LEVEL", "PXB"},        {"NCCL_P2P_LEVEL", "3"},
+      {"NCCL_P2P_LEVEL", "-1"},    {"NCCL_P2P_LEVEL", "LOCAL"}};
   for (const auto& [name, value] : avoids) {
     setenv(name, value, 1);
     EXPECT_EQ(nccl_avoids_peers(), std::string(name) + "=" + value);
@@ -101,8 +102,20 @@ TEST_F(NcclEnvironment, GraphsMixUnlessSwitchedOff) {
   EXPECT_TRUE(nccl_mixes_graphs());
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
   EXPECT_FALSE(nccl_mixes_graphs());
-  setenv("NCCL_GRAPH_MIXING_SUPPORT", "1", 1);
-  EXPECT_TRUE(nccl_mixes_graphs());
+  // What NCCL, or some release of it, takes for another number or for none: then graphs are kept in order.
+  for (const char* value : {"1", "0x1", "010", "-1", "4294967296", "", "yes", "99999999999999999999"}) {
+    setenv("NCCL_GRAPH_MIXING_SUPPORT", value, 1);
+    EXPECT_TRUE(nccl_mixes_graphs()) << value;
+  }
+  for (const char* value : {"00", "0x0", " 0", "0 or 1"}) {
+    setenv("NCCL_GRAPH_MIXING_SUPPORT", value, 1);
+    EXPECT_FALSE(nccl_mixes_graphs()) << value;
+  }
+}
+
+TEST_F(NcclEnvironment, WhatIsShownIsOneLine) {
+  setenv("NCCL_ALGO", "ring\n\x1b[2J", 1);
+  EXPECT_EQ(nccl_switch_veto(), "NCCL_ALGO=ring??[2J pins what NCCL uses for AllReduce");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "plugin/one_line.hpp"
+
 namespace onehop::test {
 namespace {
 
@@ -134,6 +136,14 @@ const std::map<std::string, Texts> kTexts = {
     {"ONEHOP_STATS_FILE", kPathTexts},
 };
 
+TEST(SettingsReport, IsLinesWhateverTheEnvironmentHolds) {
+  const SettingsReport report = read({"ONEHOP_ENABLE=\x1b[2J\nforged", "ONEHOP_\n=1"});
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].find("ONEHOP_ENABLE=?[2J?forged: not understood"), 0u) << report.errors[0];
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_EQ(report.warnings[0].find("ONEHOP_? is no setting"), 0u) << report.warnings[0];
+}
+
 TEST(Settings, EachRowIsNamedOnceAndSaysWhatItIs) {
   std::set<std::string> names;
   for (const SettingRow& row : setting_rows()) {
@@ -174,7 +184,7 @@ TEST(Settings, EachRowTakesWhatItAllowsAndNothingElse) {
       const SettingsReport report = read({std::string(row.name) + "=" + text});
       ASSERT_EQ(report.errors.size(), 1u) << row.name << "=" << text;
       // What a user needs to put it right.
-      EXPECT_EQ(report.errors[0].find(std::string(row.name) + "=" + text), 0u);
+      EXPECT_EQ(report.errors[0].find(std::string(row.name) + "=" + one_line(text)), 0u);
       EXPECT_NE(report.errors[0].find(row.allowed), std::string::npos);
     }
   }
