@@ -37,7 +37,9 @@ uint64_t crossing(const Timings& timings, size_t i, const Timings::Row& before, 
   const double at_low = lead(before, after, i - 1), at_high = lead(after, before, i);
   if (at_low <= 0) return timings.sizes[i - 1];
   if (at_high <= 0) return timings.sizes[i];
-  return static_cast<uint64_t>(low + (high - low) * at_low / (at_low + at_high));
+  // The larger size was measured and is `after`'s, however little it is ahead there.
+  const auto at = static_cast<uint64_t>(low + (high - low) * at_low / (at_low + at_high));
+  return std::min(at, timings.sizes[i] - 1);
 }
 
 /// `before` serves up to sizes[i - 1] at least, `after` from sizes[i] on.

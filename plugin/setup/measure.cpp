@@ -7,6 +7,7 @@
 #include "plugin/log.hpp"
 #include "plugin/measure/choose.hpp"
 #include "plugin/measure/rounds.hpp"
+#include "plugin/measure/times_record.hpp"
 #include "plugin/setup/measure_pairs.hpp"
 #include "plugin/setup/probe.hpp"
 #include "plugin/setup/subject.hpp"
@@ -14,17 +15,6 @@
 namespace onehop {
 namespace {
 
-constexpr double kLongestUs = 1e9;  ///< longer times, and what is no number, mean nothing
-
-/// Times of one rank, in the order of its trials.
-struct TimesRecord {
-  static constexpr size_t kMost = 20;
-  struct Entry {
-    float us = 0, fast = 0, slow = 0;
-  };
-  std::array<Entry, kMost> times{};
-  std::array<uint32_t, 4> reserved{};
-};
 static_assert(sizeof(TimesRecord) == Member::kRecordBytes);
 
 /// A subject, the trials of the round that is under way, and what this rank found in them.
@@ -192,13 +182,7 @@ class Measure {
       if (!m.subject.member().pending) continue;
       const auto table = m.subject.member().all_records<TimesRecord>();
       for (size_t t = first; t < m.trials.size() && t < first + TimesRecord::kMost; ++t) {
-        Time time(0);
-        for (const TimesRecord& record : table) {
-          const TimesRecord::Entry& of_rank = record.times[t - first];
-          const auto believed = [](double us) { return us < kLongestUs ? us : kLongestUs; };
-          time = slowest(time, {believed(of_rank.us), believed(of_rank.fast), believed(of_rank.slow)});
-        }
-        note(m.timings, m.trials[t], time);
+        note(m.timings, m.trials[t], slowest(table, t - first));
       }
     }
     return nccl::kSuccess;

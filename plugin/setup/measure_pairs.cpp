@@ -5,6 +5,7 @@
 
 #include "plugin/globals.hpp"
 #include "plugin/log.hpp"
+#include "plugin/measure/times_record.hpp"
 #include "plugin/setup/probe.hpp"
 
 namespace onehop {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr uint32_t kSamples = 3;
 constexpr uint32_t kLatencyCalls = 4;
-constexpr double kLongestUs = 1e9;  ///< longer times, and what is no number, mean nothing
 constexpr Pairs::Way kBothWays[] = {Pairs::kWritten, Pairs::kRead};
 constexpr Pairs::Load kAllLoads[] = {Pairs::kLatency, Pairs::kAlone, Pairs::kTogether};
 
@@ -134,7 +134,7 @@ Pairs pairs_of(std::span<const PairsRecord> table, uint64_t bytes) {
       for (uint32_t r = 0; r < pairs.ranks; ++r)
         for (uint32_t peer = 0; peer < pairs.ranks; ++peer) {
           const double us = table[r].us[way][load][peer];
-          pairs.us[way][load][r][peer] = us >= 0 && us < kLongestUs ? us : kLongestUs;
+          pairs.us[way][load][r][peer] = us == 0 ? 0 : believed(us);  // 0: not measured
         }
   return pairs;
 }

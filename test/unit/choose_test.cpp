@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
+#include "plugin/measure/times_record.hpp"
+
 namespace onehop::test {
 namespace {
 
@@ -139,6 +144,38 @@ TEST(Choose, BeyondTheLargestSizeThereIsNoPlan) {
   EXPECT_TRUE(served(4096).served);
   EXPECT_FALSE(served(4100).served);
   EXPECT_EQ(served(4100).pass, Pass::kSize);
+}
+
+/// Nor for a method that NCCL has caught up with, while another one is ahead.
+TEST(Choose, LoyaltyEndsWhereNcclIsAsFast) {
+  const Plan plan = chosen({{1000, 2000}, {{kNccl, {100, 100}}, {kOne, {90, 96}}, {kTwo, {91, 94}}}});
+  ASSERT_EQ(plan.count, 2u);
+  EXPECT_EQ(plan.ranges[0].method, kOne);
+  EXPECT_EQ(plan.ranges[1].method, kTwo);
+}
+
+/// What a peer sends as its times may be anything.
+TEST(Times, OnlyPositiveNumbersAreTimes) {
+  std::array<TimesRecord, 2> table;
+  for (TimesRecord& record : table) record.times.fill({1.5f, 1, 2});
+  EXPECT_EQ(slowest(table, 1).us, 1.5);
+  table[0].times[1] = {7, 6, 8};
+  EXPECT_EQ(slowest(table, 1).us, 7);
+  EXPECT_EQ(slowest(table, 1).fast, 6);
+  EXPECT_EQ(slowest(table, 1).slow, 8);
+  for (const float bad :
+       {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    table[1].times[1] = {bad, bad, bad};
+    EXPECT_EQ(slowest(table, 1).us, kLongestUs) << bad;
+    EXPECT_EQ(slowest(table, 1).fast, kLongestUs) << bad;
+    EXPECT_EQ(slowest(table, 1).slow, kLongestUs) << bad;
+    EXPECT_EQ(slowest(table, 0).us, 1.5);
+  }
+}
+
+/// However little NCCL is ahead: a measured size is not lost to rounding.
+TEST(Choose, AMeasuredSizeIsItsWinners) {
+  expect_ranges({{1000, 2000}, {{kNccl, {1e20, 100}}, {kOne, {1, 96}}}}, {{1999, kOne}, {2000, kNccl}});
 }
 
 /// As many changes as there can be: the largest size is never lost.
