@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace onehop::interpose {
@@ -84,7 +85,8 @@ class SymbolTable {
     if (binding != STB_GLOBAL && binding != STB_WEAK) return {};
     if (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC) return {};
     const uintptr_t at = object_.base + symbol.st_value;
-    if (!inside(at, 1)) return {};
+    // All of it is read later.
+    if (!inside(at, std::max<size_t>(symbol.st_size, 1))) return {};
     return {reinterpret_cast<unsigned char*>(at), symbol.st_size, type == STT_GNU_IFUNC};
   }
 
@@ -130,7 +132,9 @@ class SymbolTable {
     const uintptr_t chains = buckets + header.buckets * sizeof(uint32_t);
     uint32_t index;
     if (!read_word(buckets, hash % header.buckets, index)) return {};
-    // Counted, so that a chain that a damaged table makes circular ends.
+    // Counted, so that a chain that a damaged table makes circular ends; and no table is larger than its
+    // object, so that it ends soon.
+    if (!inside(chains, header.chains * sizeof(uint32_t))) return {};
     for (uint32_t steps = 0; index != 0 && index < header.chains && steps < header.chains; ++steps) {
       if (const auto symbol = function(index, name); symbol.address != nullptr) return symbol;
       if (!read_word(chains, index, index)) break;
