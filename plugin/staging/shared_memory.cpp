@@ -23,6 +23,11 @@ Error failed(const char* what) {
   return {std::string(what) + ": " + std::strerror(errno)};
 }
 
+Error not_the_peer(const SharedMemoryName& name) {
+  return {"process " + std::to_string(name.pid) +
+          " is not the peer, or has other memory; different PID namespaces?"};
+}
+
 size_t round_up(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
@@ -86,12 +91,25 @@ Result<SharedMemory> SharedMemory::create(size_t bytes) {
   return memory;
 }
 
+Status check_name(const SharedMemoryName& name, size_t bytes) {
+  // A record that nobody filled in is all zeros, as the nonce's place is in memory that nobody marked.
+  const bool filled = name.pid > 0 && name.fd >= 0 && (name.nonce[0] != 0 || name.nonce[1] != 0);
+  if (!filled) return Error{"a peer sent no name of shared memory"};
+  if (name.bytes != round_up(bytes)) return not_the_peers(name);
+  return {};
+}
+
+std::string path_of(const SharedMemoryName& name) {
+  return "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
+}
+
 Result<SharedMemory> SharedMemory::open(const SharedMemoryName& name, size_t bytes) {
-  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd),
+  if (Status checked = check_name(name, bytes); !checked) return checked.error();
+  const std::string path = path_of(name),
                     opening = "opening the shared memory of process " + std::to_string(name.pid);
   // A wrong process id could lead to a pipe or a device, where opening itself waits or acts: look first.
   struct stat status;
-  if (name.pid <= 0 || name.fd < 0 || stat(path.c_str(), &status) != 0) return failed(opening.c_str());
+  if (stat(path.c_str(), &status) != 0) return failed(opening.c_str());
   if (!S_ISREG(status.st_mode) || status.st_size != whole(bytes)) return not_the_peers(name);
   Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return failed(opening.c_str());

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "plugin/result.hpp"
 #include "plugin/staging/fd.hpp"
@@ -21,6 +22,12 @@ struct SharedMemoryName {
   int32_t pid = 0;
   int32_t fd = -1;
 };
+
+/// Whether a name from a peer, of memory for `bytes` bytes, can be one at all. Nothing is opened for it, nor
+/// looked for, unless it can.
+Status check_name(const SharedMemoryName&, size_t bytes);
+/// Where a name that was checked leads to: /proc/<pid>/fd/<fd>.
+std::string path_of(const SharedMemoryName&);
 
 class SharedMemory {
  public:
