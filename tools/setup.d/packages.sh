@@ -95,6 +95,31 @@ install_packages() {
   has_meson || fail "no Meson $meson_minimum or newer could be installed"
 }
 
+# Whether clang can build a program with libFuzzer and the sanitizers, C++ library included.
+has_fuzzer() {
+  local program status=0
+  program=$(mktemp)
+  printf '#include <string>\nextern "C" int LLVMFuzzerTestOneInput(const unsigned char*, size_t) { return std::string().size(); }\n' |
+    clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -x c++ - -o "$program" > /dev/null 2>&1 || status=1
+  rm -f "$program"
+  return $status
+}
+
+# Debian 12 and later Ubuntus have the sanitizers' runtime in a package of its own; in Ubuntu 22.04 it comes with clang.
+fuzzer_packages() {
+  echo clang
+  ! apt-cache show libclang-rt-dev > /dev/null 2>&1 || echo libclang-rt-dev
+}
+
+# For tests only, which are skipped without it.
+install_fuzzer() {
+  ! has_fuzzer || return 0
+  update_package_lists
+  local packages
+  mapfile -t packages < <(fuzzer_packages)
+  (install "${packages[@]}") || step "no clang with libFuzzer: the fuzz targets are left out"
+}
+
 # A private Python environment, so that nothing is installed among the user's own packages.
 private_python() {
   [ -x "$venv/bin/pip" ] && return
