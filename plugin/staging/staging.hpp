@@ -75,7 +75,10 @@ class Staging {
   // What peers reach: staging memory, and behind it that of the probe's pairs. What this rank alone uses: the
   // state and the shadows, and behind them those of the pairs.
   static Layout pair_layout(const Layout& layout);
-  static uint64_t own_bytes(const Layout& layout) { return sizeof(State) + layout.shadow_bytes(); }
+  // Each a multiple of a state's alignment, since the next state follows.
+  static uint64_t own_bytes(const Layout& layout) {
+    return (sizeof(State) + layout.shadow_bytes() + alignof(State) - 1) / alignof(State) * alignof(State);
+  }
   static uint64_t shared_bytes(const Layout& layout);
   static uint64_t private_bytes(const Layout& layout);
   /// Sets the state and the shadows of a view that begin at `at` of the private memory.

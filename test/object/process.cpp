@@ -56,6 +56,10 @@ Outcome run(const std::vector<std::string>& command, const Environment& variable
   const std::string out = folder / "out", err = folder / "err";
   std::vector<std::string> arguments = command, environment{"PATH=/usr/bin:/bin", "HOME=" + folder.path()};
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  // What the sanitizers' runtimes are told, where the programs were built with them.
+  for (const char* name : {"ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"})
+    if (const char* value = std::getenv(name); value != nullptr)
+      environment.push_back(std::string(name) + "=" + value);
   const auto argv = pointers(arguments), envp = pointers(environment);
 
   const pid_t child = fork();

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 3 ? argv[3] : "";
   const ncclUniqueId id = exchange_id(rank);
   check(cudaSetDevice(rank) == cudaSuccess, "cudaSetDevice");
-  ncclComm_t comm = nullptr;
+  static ncclComm_t comm = nullptr;  // still held at exit, where that is the point: no leak
   check(ncclCommInitRank(&comm, ranks, id, rank) == ncclSuccess, "ncclCommInitRank");
   cudaStream_t stream;
   check(cudaStreamCreate(&stream) == cudaSuccess, "cudaStreamCreate");
