@@ -15,6 +15,8 @@
 #include <sstream>
 #include <thread>
 
+#include "test/node/patience.hpp"
+
 namespace onehop::node {
 namespace {
 
@@ -94,7 +96,7 @@ pid_t start(const Job& job, int rank, const Folder& folder) {
 /// rank that is gone.
 std::vector<int> wait_for_all(const std::vector<pid_t>& pids, const Job& job) {
   std::vector<int> codes(pids.size(), -1);
-  auto deadline = Clock::now() + std::chrono::seconds(job.deadline_s);
+  auto deadline = Clock::now() + std::chrono::seconds(kPatience * job.deadline_s);
   size_t running = pids.size();
   while (running > 0) {
     for (size_t r = 0; r < pids.size(); ++r) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "test/node/patience.hpp"
 #include "test/node/rank/device.hpp"
 #include "test/node/rank/loaded.hpp"
 
@@ -40,7 +41,7 @@ struct Stuck {
 /// Less than a second, on a machine with nothing else to do; kernels that do not hear of the end wait for
 /// half an hour.
 void must_be_quick(Clock::time_point since) {
-  must(Clock::now() - since < std::chrono::seconds(5), "the waiting calls did not leave");
+  must(Clock::now() - since < std::chrono::seconds(5 * kPatience), "the waiting calls did not leave");
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ SCENARIO(one_is_killed) {
   if (self.rank == 0) raise(SIGKILL);
   const auto since = Clock::now();
   while (stuck.state() == ncclSuccess) {
-    must(Clock::now() - since < std::chrono::seconds(10), "no asynchronous error");
+    must(Clock::now() - since < std::chrono::seconds(10 * kPatience), "no asynchronous error");
     std::this_thread::sleep_for(milliseconds(5));
   }
   MUST(stuck.state() == ncclRemoteError);
@@ -139,7 +140,8 @@ SCENARIO(one_is_killed) {
 
 /// Exits while a call of onehop waits.
 SCENARIO(leave_stuck) {
-  new Stuck(self);
+  static Stuck* volatile held = nullptr;  // else it were a leak
+  held = new Stuck(self);
   self.meet("leaving");
 }
 
@@ -178,7 +180,7 @@ SCENARIO(timeout) {
   }
   const auto since = Clock::now();
   while (stuck.state() == ncclSuccess) {
-    must(Clock::now() - since < std::chrono::seconds(10), "no asynchronous error");
+    must(Clock::now() - since < std::chrono::seconds(10 * kPatience), "no asynchronous error");
     std::this_thread::sleep_for(milliseconds(5));
   }
   MUST(stuck.state() == ncclRemoteError);
