@@ -23,11 +23,6 @@ Error failed(const char* what) {
   return {std::string(what) + ": " + std::strerror(errno)};
 }
 
-Error not_the_peer(const SharedMemoryName& name) {
-  return {"process " + std::to_string(name.pid) +
-          " is not the peer, or has other memory; different PID namespaces?"};
-}
-
 size_t round_up(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
