@@ -39,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace onehop::fuzz;
   if (size < 2) return 0;
   std::vector<TimesRecord> table(2 + data[0] % 2);
-  const size_t sizes = 1 + data[1] % (TimesRecord::kMost / (1 + std::size(kTimed))), trials = sizes * (1 + std::size(kTimed));
+  const size_t sizes = 1 + data[1] % (TimesRecord::kMost / (1 + std::size(kTimed))),
+               trials = sizes * (1 + std::size(kTimed));
   data += 2, size -= 2;
   for (TimesRecord& record : table) {
     for (size_t t = 0; t < trials; ++t) disturb(record.times[t], data, size);

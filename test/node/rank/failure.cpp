@@ -140,7 +140,7 @@ SCENARIO(one_is_killed) {
 
 /// Exits while a call of onehop waits.
 SCENARIO(leave_stuck) {
-  static Stuck* volatile held = nullptr;  // else it were a leak
+  [[maybe_unused]] static Stuck* volatile held = nullptr;  // else it were a leak
   held = new Stuck(self);
   self.meet("leaving");
 }
