@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "plugin/plan.hpp"
 #include "test/node/job.hpp"
@@ -63,8 +64,9 @@ void run_on(Job job, std::initializer_list<std::string> parts) {
   const std::vector<std::string> on =
       outcome.log("ON for a communicator of " + std::to_string(job.ranks) + " ranks");
   ASSERT_EQ(on.size(), 1u) << "with " << job.argument;
-  for (const std::string& part : parts)
-    EXPECT_NE(on[0].find(part), std::string::npos) << part << ": " << on[0];
+  // Which ranks the islands are is for other tests.
+  const std::string line = std::regex_replace(on[0], std::regex(R"( \([0-9,/]+\))"), "");
+  for (const std::string& part : parts) EXPECT_NE(line.find(part), std::string::npos) << part << ": " << line;
   EXPECT_TRUE(outcome.log("OFF for").empty());
 }
 
