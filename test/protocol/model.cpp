@@ -84,6 +84,7 @@ class Checker {
   const ModelOptions& options_;
   HalfMap map_;
   std::vector<unsigned char> addresses_;  ///< never written or read
+  State nobodys_state_;                   ///< nor is this: a rank's own turn is in its RankState
   std::vector<CommView> comms_;
   std::vector<std::vector<std::vector<uint32_t>>> inputs_;  ///< by step and rank
   std::vector<std::vector<uint32_t>> expected_;             ///< by step
@@ -122,6 +123,7 @@ Checker::Checker(const ModelDesign& design, const ModelOptions& options)
     comm.ranks = options.ranks;
     comm.layout = layout;
     comm.islands = options.islands;
+    comm.state = &nobodys_state_;
     comm.shadows = reinterpret_cast<Pack*>(base);
     for (uint32_t peer = 0; peer < options.ranks; ++peer) comm.staging(peer) = base + peer * layout.bytes();
     comms_.push_back(comm);
