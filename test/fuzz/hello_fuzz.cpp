@@ -18,6 +18,7 @@ Table agreeing(uint32_t ranks) {
   for (uint32_t r = 0; r < ranks; ++r) {
     table[r].rank = r;
     table[r].ranks = ranks;
+    table[r].host = 1;
     table[r].process = r / 2;  // pairs share a process
     put_text(table[r].version, "1.2.3");
   }
@@ -30,9 +31,12 @@ bool agree(const Table& table) {
     const Hello &a = table[r], &first = table[0];
     if (a.magic != Hello::kMagic || a.wire != first.wire || a.version != first.version) return false;
     if (a.rank != r || a.ranks != table.size() || a.veto != Veto::kNone) return false;
-    if (a.host != first.host || a.settings != first.settings) return false;
-    for (uint32_t other = 0; other < table.size(); ++other)
-      if (other != r && table[other].process == a.process && a.launches_block != 0) return false;
+    if (a.host == 0 || a.host != first.host || a.settings != first.settings) return false;
+    for (const Hello& b : table) {
+      if (&b == &a) continue;
+      if (b.process == a.process && a.launches_block != 0) return false;
+      if (b.user_namespace == a.user_namespace && b.user != a.user) return false;
+    }
   }
   return true;
 }
