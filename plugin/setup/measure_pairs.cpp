@@ -161,6 +161,7 @@ nccl::Result measure_pairs(const nccl::Functions& functions, Device& device, Mem
                            Subjects& subjects) {
   std::vector<PairTrials> trials;
   for_pending(subjects, [&](Subject& s) { trials.emplace_back(s); });
+  if (trials.empty()) return nccl::kSuccess;
   const auto of = [&](const Member& m) -> PairTrials* {
     for (PairTrials& t : trials)
       if (&t.subject().member() == &m) return &t;

@@ -37,7 +37,6 @@ class Subject {
   Status replay(size_t graph) { return device_.launch(graphs_[graph], member_.stream); }
   /// From timer `first` to the next, `count` times in a row; an Error too if a kernel gave up.
   Result<std::vector<double>> times_us(size_t first, size_t count) const;
-  size_t timers() const { return next_timer_; }
   void drop_graphs();
 
   Status status;  ///< of this rank so far

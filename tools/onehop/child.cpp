@@ -12,9 +12,6 @@
 #include <thread>
 
 namespace onehop::tool {
-namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
@@ -23,6 +20,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   all.push_back(nullptr);
   return all;
 }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void become(const std::vector<std::string>& command, const Environment& environment, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -16,6 +16,9 @@ namespace onehop::tool {
 Result<std::string> output_of(const std::vector<std::string>& command, const Environment&,
                               std::chrono::milliseconds deadline);
 
+/// What execve() takes: a pointer to each text, and a null. Of `texts`, for as long as they last.
+std::vector<char*> pointers(std::vector<std::string>& texts);
+
 /// This program itself.
 std::string own_path();
 

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "tools/onehop/child.hpp"
+
 namespace onehop::tune {
 namespace {
 
@@ -27,14 +29,6 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   }
   for (const auto& [name, value] : changes)
     if (!value.empty()) all.push_back(std::string(name).append("=").append(value));
-  return all;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  all.reserve(texts.size() + 1);
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
   return all;
 }
 
@@ -57,7 +51,7 @@ Status Workers::launch(int first, int count) {
                                     std::to_string(count)};
   if (!setup_.plugin.empty()) words.push_back(setup_.plugin);
   std::vector<std::string> variables = environment_with(setup_.environment);
-  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
+  const std::vector<char*> argv = tool::pointers(words), environment = tool::pointers(variables);
   int to[2], from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
     return Error{std::string("no pipe: ") + std::strerror(errno)};
