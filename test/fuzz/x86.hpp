@@ -30,7 +30,7 @@ inline std::optional<Shape> shape_of(const unsigned char* bytes, size_t size) {
     shape.operand_prefix |= op == 0x66;
   } while (is_prefix(op));
 
-  bool modrm = false;
+  bool modrm = false, operand_is_register = false;
   const auto one_byte_has_modrm = [](unsigned char b) {
     if (b < 0x40) return (b & 7) < 4;
     return b == 0x63 || b == 0x69 || b == 0x6B || (b >= 0x80 && b <= 0x8F) || b == 0xC0 || b == 0xC1 ||
@@ -55,6 +55,7 @@ inline std::optional<Shape> shape_of(const unsigned char* bytes, size_t size) {
       modrm = true;
     } else {
       modrm = two_bytes_have_modrm(op);
+      operand_is_register = op >= 0x20 && op <= 0x23;  // control and debug registers: the mode is ignored
       if ((op & 0xF0) == 0x80) shape.branch_bytes = 4;
     }
   } else {
@@ -66,7 +67,7 @@ inline std::optional<Shape> shape_of(const unsigned char* bytes, size_t size) {
   }
   if (modrm) {
     if (!next(op)) return std::nullopt;
-    shape.ip_relative = (op & 0xC7) == 0x05;
+    shape.ip_relative = !operand_is_register && (op & 0xC7) == 0x05;
   }
   return shape;
 }
