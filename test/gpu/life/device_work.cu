@@ -82,6 +82,10 @@ __global__ void advance_kernel(uint32_t* round) {
   ++*round;
 }
 
+__global__ void note_kernel(uint32_t* place, uint32_t number) {
+  *static_cast<volatile uint32_t*>(place) = number;
+}
+
 __global__ void wait_kernel(uint64_t nanoseconds) {
   spin(nanoseconds);
 }
@@ -110,6 +114,11 @@ cudaError_t check(const Pattern& p, const Buffers& b, Holds holds, size_t block,
 
 cudaError_t advance(uint32_t* round, cudaStream_t stream) {
   advance_kernel<<<1, 1, 0, stream>>>(round);
+  return cudaPeekAtLastError();
+}
+
+cudaError_t note(uint32_t* place, uint32_t number, cudaStream_t stream) {
+  note_kernel<<<1, 1, 0, stream>>>(place, number);
   return cudaPeekAtLastError();
 }
 

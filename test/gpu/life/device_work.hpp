@@ -37,6 +37,9 @@ cudaError_t check(const Pattern&, const Buffers&, Holds, size_t block, size_t fi
 
 cudaError_t advance(uint32_t* round, cudaStream_t);
 
+/// Writes a number to host memory that the GPU sees.
+cudaError_t note(uint32_t* place, uint32_t number, cudaStream_t);
+
 /// Keeps the stream busy.
 cudaError_t wait_ns(uint64_t nanoseconds, cudaStream_t);
 

@@ -201,7 +201,8 @@ CASE(exit_in_handler) {
 }
 
 /// Children that use nothing, and end by _exit() or by exit(); the parent does not notice. (What exit() finds
-/// in such a child is CUDA's and NCCL's too, so how it ends is only told.)
+/// in such a child is CUDA's and NCCL's too, so how it ends is only told. From NCCL 2.29 on it also ends the
+/// RAS thread of the parent, whose own exit() then aborts: NCCL_RAS_ENABLE=0, see docs/limits.md.)
 CASE(fork_child) {
   Ready ready(self);
   for (uint32_t round = 0; round < 3; ++round) {

@@ -36,14 +36,14 @@ Lane memory_lane(double scale) {
   return {
       {.name = "cycles-2",
        .case_name = "cycles",
-       .argument = cycles + ",45",
+       .argument = cycles + ",150",
        .threads = 2,
-       .deadline_s = 120},
+       .deadline_s = 220},
       {.name = "cycles-4",
        .case_name = "cycles",
-       .argument = cycles + ",45",
+       .argument = cycles + ",150",
        .threads = 4,
-       .deadline_s = 120},
+       .deadline_s = 220},
       {.name = "cycles-4-stock",
        .case_name = "cycles",
        .argument = scaled(60, std::max(scale, 0.7)) + ",15",
@@ -84,13 +84,24 @@ Lane ends_lane() {
                     .deadline_s = 80,
                     .environment = soon});
   }
+  const auto without_ras = [](Environment environment) {
+    environment.emplace("NCCL_RAS_ENABLE", "0");
+    return environment;
+  };
   for (const char* name : {"exit_without_destroy", "exit_while_waiting", "exit_in_handler", "fork_child"})
     lane.push_back({.name = name,
                     .case_name = name,
                     .processes = 2,
                     .deadline_s = 80,
                     .exit_s = 30,
-                    .environment = later});
+                    .environment = name == std::string("fork_child") ? without_ras(later) : later});
+  lane.push_back({.name = "fork_child-stock",
+                  .case_name = "fork_child",
+                  .processes = 2,
+                  .deadline_s = 80,
+                  .stock = true,
+                  .report = true,
+                  .exit_s = 30});
   return lane;
 }
 

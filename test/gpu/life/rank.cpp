@@ -214,6 +214,7 @@ void load_device_work() {
   MUST(check(pattern, buffers, Holds::kReduced, 0, 0, nullptr, reinterpret_cast<Tally*>(memory + 2048), 0,
              stream));
   MUST(advance(reinterpret_cast<uint32_t*>(memory), stream));
+  MUST(note(reinterpret_cast<uint32_t*>(memory), 1, stream));
   MUST(wait_ns(1000, stream));
   stream.synchronize();
   MUST(cudaFree(memory));

@@ -2,15 +2,17 @@
 // streams, groups, graphs, host delays and NCCL's other collectives, over communicators that come and go. One
 // process after another, each with another method, its ranks in threads.
 //
-//   NCCL_NET_PLUGIN=libnccl-net-onehop.so nccl-soak OUT.json SECONDS [RANKS [STEADY [SEED]]]
+//   NCCL_NET_PLUGIN=libnccl-net-onehop.so nccl-soak OUT.json SECONDS [RANKS [STEADY [SEED [KIND...]]]]
 //
 // RANKS: 2 to 8 (default 8), several on one GPU where there are fewer GPUs (NCCL 2.30 or newer). While a file
-// STEADY exists no communicator comes or goes, nor does the first process end. A process whose ranks get
-// nowhere for 90 s ends itself and says where they are.
+// STEADY exists no communicator comes or goes, nor does the first process end. KIND: the names of kKinds; all
+// but "stock" unless named. A process whose ranks get nowhere for 60 s (ONEHOP_TEST_STUCK_S) ends itself and
+// says where they are.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -22,18 +24,28 @@ namespace onehop::test {
 namespace {
 
 struct Kind {
-  const char *algo, *staging, *max_bytes;
+  const char *name, *algo, *staging, *max_bytes;
   size_t bytes;
+  bool stock = false;  ///< NCCL alone, to compare: not judged
 };
 constexpr Kind kKinds[] = {
-    {"auto", "auto", "128K", 128 << 10},         {"oneshot-push", "auto", "8M", 8 << 20},
-    {"twoshot-push", "auto", "512K", 512 << 10}, {"oneshot-staged", "auto", "128K", 128 << 10},
-    {"twoshot-staged", "auto", "8M", 8 << 20},   {"oneshot-pull", "auto", "128K", 128 << 10},
-    {"twoshot-pull", "auto", "512K", 512 << 10}, {"islands", "auto", "128K", 128 << 10},
-    {"auto", "host", "128K", 128 << 10},         {"auto", "auto", "8M", 8 << 20},
+    {"auto", "auto", "auto", "128K", 128 << 10},
+    {"oneshot-push", "oneshot-push", "auto", "8M", 8 << 20},
+    {"twoshot-push", "twoshot-push", "auto", "512K", 512 << 10},
+    {"oneshot-staged", "oneshot-staged", "auto", "128K", 128 << 10},
+    {"twoshot-staged", "twoshot-staged", "auto", "8M", 8 << 20},
+    {"oneshot-pull", "oneshot-pull", "auto", "128K", 128 << 10},
+    {"twoshot-pull", "twoshot-pull", "auto", "512K", 512 << 10},
+    {"islands", "islands", "auto", "128K", 128 << 10},
+    {"host", "auto", "host", "128K", 128 << 10},
+    {"large", "auto", "auto", "8M", 8 << 20},
+    {"stock", "auto", "auto", "128K", 128 << 10, true},
 };
 
-constexpr double kStuck = 90;
+double stuck_seconds() {
+  const char* text = std::getenv("ONEHOP_TEST_STUCK_S");
+  return text == nullptr ? 60 : std::atof(text);
+}
 constexpr double kStart = 45;  ///< most that starting and ending take, beside a process's share of the time
 constexpr double kMostSteady = 300;
 
@@ -45,7 +57,7 @@ double most_seconds(double share, const std::string& steady) {
 /// Prints what goes on, and ends a process in which nothing does.
 void watch(const Soak& soak, const Kind& kind, const std::atomic<bool>& done) {
   uint64_t last = 0;
-  const double begin = now_s();
+  const double begin = now_s(), most = stuck_seconds();
   double moved = begin, said = begin;
   while (!done) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -54,20 +66,19 @@ void watch(const Soak& soak, const Kind& kind, const std::atomic<bool>& done) {
       last = soak.progress;
       moved = now;
     }
-    if (now - moved > kStuck) {
-      std::printf("soak %s, %s: stuck\n", kind.algo, kind.staging);
-      for (uint32_t r = 0; r < soak.ranks; ++r) std::printf("  rank %u: %s\n", r, soak.steps[r].load());
-      std::fflush(stdout);
+    if (now - moved > most) {
+      std::printf("soak %s: stuck after %.1f s and %llu calls\n", kind.name, moved - begin,
+                  static_cast<unsigned long long>(soak.calls));
+      soak.print();
       fail("no progress");
     }
     if (now - said < 30) continue;
     said = now;
     const onehopStatistics s = LoadedOnehop().statistics();
-    std::printf(
-        "soak %s, %s: %.0f s, %llu calls, %llu replays, %llu taken, %llu passed, %llu elements right\n",
-        kind.algo, kind.staging, now - begin, static_cast<unsigned long long>(soak.calls),
-        static_cast<unsigned long long>(soak.replays), static_cast<unsigned long long>(s.taken),
-        static_cast<unsigned long long>(s.passed), static_cast<unsigned long long>(soak.checked));
+    std::printf("soak %s: %.0f s, %llu calls, %llu replays, %llu taken, %llu passed, %llu elements right\n",
+                kind.name, now - begin, static_cast<unsigned long long>(soak.calls),
+                static_cast<unsigned long long>(soak.replays), static_cast<unsigned long long>(s.taken),
+                static_cast<unsigned long long>(s.passed), static_cast<unsigned long long>(soak.checked));
     std::fflush(stdout);
   }
 }
@@ -89,11 +100,12 @@ int be_process(char** argv) {
   const LoadedOnehop onehop;
   if (!onehop.found()) fail("onehop is not loaded");
   const onehopStatistics s = onehop.statistics();
-  if (s.taken == 0) fail("no call was taken");
+  if ((s.taken == 0) != kind.stock) fail(kind.stock ? "calls were taken" : "no call was taken");
   std::string off;
   for (const Soak::Slot& slot : soak.slots)
     if (!slot.on) off += std::to_string(slot.ranks) + " ranks: " + slot.reason + "; ";
-  std::ofstream(argv[7]) << Results::Json{{"algo", kind.algo},
+  std::ofstream(argv[7]) << Results::Json{{"kind", kind.name},
+                                          {"algo", kind.algo},
                                           {"staging", kind.staging},
                                           {"max_bytes", kind.max_bytes},
                                           {"ranks", soak.ranks},
@@ -126,6 +138,7 @@ Results::Json run(size_t kind, double seconds, const std::string& ranks, const s
     setenv("ONEHOP_ALGO", kKinds[kind].algo, 1);
     setenv("ONEHOP_STAGING", kKinds[kind].staging, 1);
     setenv("ONEHOP_MAX_BYTES", kKinds[kind].max_bytes, 1);
+    if (kKinds[kind].stock) setenv("ONEHOP_ENABLE", "0", 1);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
     setenv("NCCL_MAX_NCHANNELS", "4", 0);  // so that the kernels of all ranks fit on one GPU at once
@@ -142,7 +155,8 @@ Results::Json run(size_t kind, double seconds, const std::string& ranks, const s
   }
   std::ifstream file(part);
   if (status != 0 || !file) {
-    std::printf("FAILED  soak %s, %s: status %d\n", kKinds[kind].algo, kKinds[kind].staging, status);
+    std::printf("%-7s soak %s: status %d\n", kKinds[kind].stock ? "seen" : "FAILED", kKinds[kind].name,
+                status);
     return {};
   }
   Results::Json row = Results::Json::parse(file);
@@ -150,10 +164,23 @@ Results::Json run(size_t kind, double seconds, const std::string& ranks, const s
   return row;
 }
 
+/// The kinds that are named, or all but stock NCCL.
+std::vector<size_t> chosen_kinds(int count, char** names) {
+  std::vector<size_t> chosen;
+  for (size_t k = 0; k < std::size(kKinds); ++k) {
+    const bool named = std::any_of(names, names + count,
+                                   [&](const char* name) { return std::string(name) == kKinds[k].name; });
+    if (count > 0 ? named : !kKinds[k].stock) chosen.push_back(k);
+  }
+  if (chosen.size() < static_cast<size_t>(count)) fail("there is no such kind of soak");
+  return chosen;
+}
+
 int run_all(int argc, char** argv) {
   const std::string out = argv[1], ranks = argc > 3 ? argv[3] : "8", steady = argc > 4 ? argv[4] : "";
   const double seconds = std::stod(argv[2]), begin = now_s();
   const auto seed = static_cast<uint32_t>(argc > 5 ? std::atoi(argv[5]) : 1);
+  const std::vector<size_t> kinds = chosen_kinds(std::max(argc - 6, 0), argv + std::min(argc, 6));
   alarm(static_cast<unsigned>(seconds) + 60);
   if (std::getenv("NCCL_NET_PLUGIN") == nullptr) fail("NCCL_NET_PLUGIN is not set");
   int version = 0, gpus = 0;
@@ -162,18 +189,18 @@ int run_all(int argc, char** argv) {
   Results results("mixed traffic, every result checked", argc, argv, gpus > 1 ? "NVLink or PCIe" : "same GPU",
                   version);
   int passed = 0, failed = 0;
-  for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
+  for (size_t at = 0; at < kinds.size(); ++at) {
+    const Kind& kind = kKinds[kinds[at]];
     // What is left is shared by the processes that are left, and each takes a moment to start.
-    const double left = begin + seconds - now_s(),
-                 share = left / static_cast<double>(std::size(kKinds) - kind) - 4;
-    const Results::Json row =
-        run(kind, std::max(share, 1.0), ranks, steady, seed + static_cast<uint32_t>(kind), out + ".part");
-    ++(row.is_null() ? failed : passed);
+    const double left = begin + seconds - now_s(), share = left / static_cast<double>(kinds.size() - at) - 4;
+    const Results::Json row = run(kinds[at], std::max(share, 1.0), ranks, steady,
+                                  seed + static_cast<uint32_t>(kinds[at]), out + ".part");
+    if (!kind.stock) ++(row.is_null() ? failed : passed);
     if (row.is_null()) continue;
     std::printf(
-        "passed  soak %s, %s, up to %s: %s s, %s communicators, %s calls, %s taken, %s passed, %s elements, "
+        "%-7s soak %s, up to %s: %s s, %s communicators, %s calls, %s taken, %s passed, %s elements, "
         "0 wrong%s\n",
-        kKinds[kind].algo, kKinds[kind].staging, kKinds[kind].max_bytes, row["seconds"].dump().c_str(),
+        kind.stock ? "seen" : "passed", kind.name, kind.max_bytes, row["seconds"].dump().c_str(),
         row["communicators"].dump().c_str(), row["calls"].dump().c_str(), row["taken"].dump().c_str(),
         row["passed"].dump().c_str(), row["elements_checked"].dump().c_str(),
         row["off"] == "" ? "" : ("; off: " + row["off"].get<std::string>()).c_str());
@@ -192,6 +219,6 @@ int run_all(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace onehop::test;
   if (argc == 8 && std::string(argv[1]) == "--process") return be_process(argv);
-  if (argc < 3) fail("usage: nccl-soak OUT.json SECONDS [RANKS [STEADY [SEED]]]");
+  if (argc < 3) fail("usage: nccl-soak OUT.json SECONDS [RANKS [STEADY [SEED [KIND...]]]]");
   return run_all(argc, argv);
 }

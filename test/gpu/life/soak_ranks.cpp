@@ -33,9 +33,13 @@ class SoakRank {
     MUST(cudaMemset(round_, 0, sizeof(*round_)));
     for (cudaEvent_t* event : {&fork_, &join_}) MUST(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     MUST(cudaDeviceSynchronize());
+    soak_.streams[rank_] = &streams_;
   }
   SoakRank(const SoakRank&) = delete;
-  ~SoakRank() { (void)cudaFree(round_); }
+  ~SoakRank() {
+    soak_.streams[rank_] = nullptr;
+    (void)cudaFree(round_);
+  }
 
   void run() {
     for (uint32_t s = 0; s < std::size(soak_.slots); ++s) renew(s);
@@ -72,7 +76,7 @@ class SoakRank {
   void meet() { soak_.barrier.arrive_and_wait(); }
   /// No kernel waits for anything.
   void settle() {
-    for (const Stream& stream : streams_) stream.synchronize();
+    for (const TracedStream& stream : streams_) stream.synchronize();
     launches_ = 0;
     meet();
   }
@@ -181,15 +185,19 @@ class SoakRank {
     checked.set_rank(rank_ - slot.first);
     return checked;
   }
-  void count(uint32_t launches) {
-    ++soak_.calls;
-    launches_ += launches;
+  /// Fill, call, check, note.
+  void enqueued(const char* what, const Soak::Slot& slot, const Call& call, TracedStream& stream) {
+    stream.enqueued({what, static_cast<uint32_t>(&slot - soak_.slots), call.type,
+                     call.count * size_of(static_cast<uint32_t>(call.type))});
+    launches_ += 4;
   }
 
   void exact(const Soak::Slot& slot, const Call& call, uint32_t which = 0, Round round = nullptr) {
     buffers_for(slot, call, which)
         .all_reduce(call, slot.comms[rank_], static_cast<int>(slot.ranks), streams_[which % 2], round);
-    count(3);
+    if (round != nullptr) return;
+    enqueued("all-reduce", slot, call, streams_[which % 2]);
+    ++soak_.calls;
   }
 
   void other(const Soak::Slot& slot, uint32_t kind, Call call) {
@@ -202,7 +210,8 @@ class SoakRank {
       checked.broadcast(call, static_cast<int>(call.seed % slot.ranks), slot.comms[rank_], ranks,
                         streams_[0]);
     if (kind == 2) checked.reduce_scatter(call, slot.comms[rank_], ranks, streams_[0]);
-    launches_ += 3;
+    constexpr const char* kNames[] = {"all-gather", "broadcast", "reduce-scatter"};
+    enqueued(kNames[kind], slot, call, streams_[0]);
   }
 
   /// Calls on both streams come between what the first stream held before and what it holds next.
@@ -236,7 +245,7 @@ class SoakRank {
       opposite();
     // The queue of launches must not fill: who waits for room may keep the others from launching.
     if (launches_ > 150) {
-      for (const Stream& stream : streams_) stream.synchronize();
+      for (const TracedStream& stream : streams_) stream.synchronize();
       launches_ = 0;
     }
   }
@@ -272,7 +281,7 @@ class SoakRank {
         if (calls.back().op == ncclAvg) calls.back().op = ncclMin;
       }
       if (!slot.has(rank_)) return;
-      const auto stream = [&](size_t i) -> cudaStream_t { return streams_[both ? i % 2 : 0]; };
+      const auto stream = [&](size_t i) -> TracedStream& { return streams_[both ? i % 2 : 0]; };
       const int ranks = static_cast<int>(slot.ranks);
       for (size_t i = 0; i < calls.size(); ++i)
         buffers_for(slot, calls[i], static_cast<uint32_t>(i)).before(calls[i], ranks, stream(i));
@@ -282,7 +291,8 @@ class SoakRank {
       MUST(ncclGroupEnd());
       for (size_t i = 0; i < calls.size(); ++i) {
         buffers_for(slot, calls[i], static_cast<uint32_t>(i)).behind(calls[i], ranks, stream(i));
-        count(3);
+        enqueued("all-reduce in a group", slot, calls[i], stream(i));
+        ++soak_.calls;
       }
     });
   }
@@ -305,6 +315,7 @@ class SoakRank {
     for (uint32_t replay = 0; replay < replays; ++replay) {
       if (captured != nullptr) {
         captured->launch(streams_[0]);
+        enqueued("replay", slot, calls[0], streams_[0]);
         soak_.calls += calls.size();
         ++soak_.replays;
       }
@@ -380,7 +391,7 @@ class SoakRank {
   int device_ = 0;
   std::mt19937 common_, own_;
   uint32_t seed_ = 0, launches_ = 0;
-  Stream streams_[2];
+  std::array<TracedStream, 2> streams_;
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   std::unique_ptr<Checked> exact_[kBuffers], random_[3];
   uint32_t* round_ = nullptr;

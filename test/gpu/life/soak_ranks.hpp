@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "test/gpu/life/rank.hpp"
+#include "test/gpu/life/soak_trace.hpp"
 
 namespace onehop::test {
 
@@ -35,7 +35,8 @@ struct Soak {
         seconds(its_seconds),
         steady(std::move(its_steady)),
         barrier(static_cast<std::ptrdiff_t>(its_ranks)),
-        steps(its_ranks) {}
+        steps(its_ranks),
+        streams(its_ranks) {}
 
   const uint32_t ranks, seed;
   const size_t max_bytes;  ///< ONEHOP_MAX_BYTES
@@ -47,6 +48,23 @@ struct Soak {
   bool stop = false, renew = false;  ///< rank 0's word, read behind the barrier
   std::atomic<uint64_t> progress{0}, calls{0}, replays{0}, communicators{0}, checked{0};
   std::vector<std::atomic<const char*>> steps;  ///< what each rank is doing
+  /// Each rank's two, once it has started.
+  std::vector<std::atomic<const std::array<TracedStream, 2>*>> streams;
+
+  /// Where everyone is.
+  void print() const {
+    for (uint32_t r = 0; r < ranks; ++r) {
+      std::printf("  rank %u: %s\n", r, steps[r].load());
+      if (const auto* its = streams[r].load()) {
+        (*its)[0].print("first stream");
+        (*its)[1].print("second stream");
+      }
+    }
+    for (uint32_t s = 0; s < std::size(slots); ++s)
+      std::printf("  communicator %u: %u ranks from rank %u on, onehop %s\n", s, slots[s].ranks,
+                  slots[s].first, slots[s].on ? "on" : "off");
+    std::fflush(stdout);
+  }
 };
 
 /// Runs one rank until the time is over. A wrong result ends the process.

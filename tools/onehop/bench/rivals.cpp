@@ -22,6 +22,7 @@ Result<Settings> parse_settings(const std::string& text) {
 std::vector<std::string> usual_rivals() {
   std::vector<std::string> rivals{
       "NCCL_GRAPH_MIXING_SUPPORT=0",
+      "NCCL_GRAPH_MIXING_SUPPORT=0 NCCL_GRAPH_STREAM_ORDERING=0",
       "NCCL_PROTO=LL",
       "NCCL_PROTO=LL128",
       "NCCL_PROTO=Simple",
