@@ -53,13 +53,13 @@ nccl::Result launch(Communicator& comm, const Call& call, const Served& served) 
 
 /// A call on a communicator that is set up. It is enqueued at once, or by NCCL at the end of the open group.
 nccl::Result pass(Image& image, Communicator& comm, const Call& call, Pass why) {
-  comm.before_passed(call.stream);
+  const std::optional<StreamState> state = comm.before_passed(call.stream);
   const nccl::Result result = pass(image, call, comm.statistics(), why);
   Group& group = group_of(image);
   if (group.depth > 0)
-    group.passed.push_back({call.comm, call.stream});
+    group.passed.push_back({call.comm, call.stream, state});
   else
-    comm.after_passed(call.stream);
+    comm.after_passed(call.stream, state);
   return result;
 }
 
@@ -84,20 +84,21 @@ void for_each_other_stream(const Group& group, Visit&& visit) {
   const auto at = [&](size_t i) {
     if (i >= queued) return group.passed[i - queued];
     const auto& [call, decided] = group.queued[i];
-    return decided ? Group::Passed{call.comm, call.stream} : Group::Passed{nullptr, nullptr};
+    return decided ? Group::Passed{call.comm, call.stream} : Group::Passed{};
   };
   for (size_t i = 1; i < all; ++i) {
-    const auto [handle, stream] = at(i);
+    const Group::Passed call = at(i);
     size_t same_comm = i;  // the first call of this communicator
     bool known = false;
     for (size_t j = i; j-- > 0;) {
       const Group::Passed before = at(j);
-      if (before.comm != handle) continue;
-      known = known || before.stream == stream;
+      if (before.comm != call.comm) continue;
+      known = known || before.stream == call.stream;
       same_comm = j;
     }
-    if (handle == nullptr || same_comm == i || known) continue;
-    if (Communicator* comm = globals().registry.find(handle)) visit(*comm, at(same_comm).stream, stream);
+    if (call.comm == nullptr || same_comm == i || known) continue;
+    if (Communicator* comm = globals().registry.find(call.comm))
+      visit(*comm, at(same_comm).stream, call.stream);
   }
 }
 
@@ -105,8 +106,8 @@ void for_each_other_stream(const Group& group, Visit&& visit) {
 nccl::Result end_of_nccl_group(Image& image, Group& group) {
   const nccl::Result result = image.original.GroupEnd();
   group.depth = 0;
-  for (const auto& [handle, stream] : group.passed)
-    if (Communicator* comm = globals().registry.find(handle)) comm->after_passed(stream);
+  for (const auto& [handle, stream, state] : group.passed)
+    if (Communicator* comm = globals().registry.find(handle)) comm->after_passed(stream, state);
   for_each_other_stream(group, [](Communicator& comm, nccl::Stream first, nccl::Stream other) {
     comm.join_after(first);
     comm.join_after(other);

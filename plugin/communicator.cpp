@@ -79,37 +79,31 @@ void Communicator::abort() {
                                std::memory_order_relaxed);
 }
 
-template <class Step>
-Status Communicator::on_stream(Stream stream, Step&& step) {
-  const CurrentDevice scope(*device_, device_index_);
-  const Result<Capture> capture = device_->capture(stream);
-  return capture ? step(*capture) : Status{capture.error()};
-}
-
 nccl::Result Communicator::run(const Operation& operation, size_t piece, Stream stream) {
-  const Status status = on_stream(stream, [&](const Capture& capture) {
-    Status step = order_->before(stream, capture);
-    if (step) step = launch_in_pieces(*device_, staging_->view(), operation, piece, stream);
-    if (step) step = order_->after(stream, capture);
-    return step;
-  });
+  const CurrentDevice scope(*device_, device_index_);
+  const Result<StreamState> state = device_->state(stream);
+  Status status = state ? order_->before(stream, *state) : Status{state.error()};
+  if (status) status = launch_in_pieces(*device_, staging_->view(), operation, piece, stream);
+  if (status) status = order_->after(stream, *state);
   if (status) return nccl::kSuccess;
   // No way back to NCCL from here: peers may already be waiting in their kernels.
   log::error("an all-reduce could not be enqueued: {}", status.reason());
   return nccl::kUnhandledCudaError;
 }
 
-void Communicator::before_passed(Stream stream) {
-  if (!on()) return;
-  const Status status =
-      on_stream(stream, [&](const Capture& capture) { return order_->before(stream, capture); });
+std::optional<StreamState> Communicator::before_passed(Stream stream) {
+  if (!on()) return std::nullopt;
+  const CurrentDevice scope(*device_, device_index_);
+  const Result<StreamState> state = device_->state(stream);
+  const Status status = state ? order_->before(stream, *state) : Status{state.error()};
   if (!status) log::error("a call could not be ordered behind onehop's: {}", status.reason());
+  return state ? std::optional(*state) : std::nullopt;
 }
 
-void Communicator::after_passed(Stream stream) {
-  if (!on()) return;
-  const Status status =
-      on_stream(stream, [&](const Capture& capture) { return order_->after_passed(stream, capture); });
+void Communicator::after_passed(Stream stream, const std::optional<StreamState>& state) {
+  if (!state) return;
+  const CurrentDevice scope(*device_, device_index_);
+  const Status status = order_->after_passed(stream, *state);
   if (!status) log::error("onehop's calls could not be ordered behind a passed one: {}", status.reason());
 }
 

@@ -68,23 +68,20 @@ class Communicator {
   /// Around a call that is passed to NCCL while this communicator is on: NCCL promises that the operations of
   /// a communicator run one after another whatever streams they use, so a passed call must wait for onehop's,
   /// and onehop's for it.
-  void before_passed(Stream);
-  void after_passed(Stream);
+  /// `state` is what before_passed() found: nothing else is captured or ended meanwhile.
+  std::optional<StreamState> before_passed(Stream);
+  void after_passed(Stream, const std::optional<StreamState>& state);
 
   /// For a group with calls of this communicator on several streams, which NCCL treats as posted on each of
   /// them: its first call, on `first`, waits for what `other` holds; and `stream` waits for all calls of the
   /// group.
   void join_before(Stream first, Stream other);
-  void join_after(Stream stream) { before_passed(stream); }
+  void join_after(Stream stream) { (void)before_passed(stream); }
 
   /// Waits until what was enqueued is done, or the communicator is stopped.
   void drain();
 
  private:
-  /// Runs `step` on this communicator's device with the state of `stream`.
-  template <class Step>
-  Status on_stream(Stream stream, Step&& step);
-
   const std::string reason_;
   Device* device_ = nullptr;
   int device_index_ = -1;

@@ -45,10 +45,13 @@ struct MemoryHandle {
   std::array<unsigned char, 64> bytes{};
 };
 
-/// Whether a stream is being captured into a graph, and into which.
-struct Capture {
-  bool active = false;
-  uint64_t id = 0;  ///< unique per capture; 0 while not capturing
+/// Which stream a handle is at the moment, and whether it is being captured into a graph.
+struct StreamState {
+  uint64_t capture = 0;  ///< unique per capture; 0 while the stream is not captured
+  uint64_t id = 0;       ///< unique for the life of the process, also when a handle's value is used again;
+                         ///< not looked up while the stream is captured
+
+  bool captured() const { return capture != 0; }
 };
 
 /// Where a capture's external record stands: its node, and the node that it comes behind. Only for the
@@ -98,10 +101,7 @@ class Device {
   virtual Result<Stream> create_stream() = 0;
   virtual void destroy_stream(Stream) = 0;
   virtual Result<bool> finished(Stream) = 0;
-  /// Unique for the life of the process, also when a handle's value is used again. Not of a stream that is
-  /// being captured.
-  virtual uint64_t stream_id(Stream) = 0;
-  virtual Result<Capture> capture(Stream) = 0;
+  virtual Result<StreamState> state(Stream) = 0;
   /// Swaps the calling thread's stream-capture mode (a cudaStreamCaptureMode) and returns the old one.
   virtual int exchange_capture_mode(int mode) = 0;
 

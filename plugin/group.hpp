@@ -2,8 +2,10 @@
 // keeps one beside it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "plugin/device.hpp"
 #include "plugin/images.hpp"
 #include "plugin/plan.hpp"
 
@@ -30,8 +32,9 @@ struct Group {
 
   /// A call that NCCL enqueues at the end of the group.
   struct Passed {
-    nccl::Comm comm;
-    nccl::Stream stream;
+    nccl::Comm comm = nullptr;
+    nccl::Stream stream = nullptr;
+    std::optional<StreamState> state{};  ///< of the stream, as Communicator::before_passed() found it
   };
 
   bool dropped = false;        ///< NCCL will drop the group: a call in it had a wrong argument

@@ -20,37 +20,37 @@ Status Order::open(Device& device, bool mixes) {
   return {};
 }
 
-Status Order::before(Stream stream, const Capture& capture) {
-  if (!capture.active) {
-    const bool follows = !any_captured_ && device_->stream_id(stream) == stream_;
+Status Order::before(Stream stream, const StreamState& state) {
+  if (!state.captured()) {
+    const bool follows = !any_captured_ && state.id == stream_;
     return !any_ || follows ? Status{} : device_->wait(stream, done_);
   }
-  if (capture.id != capture_) return mixes_ ? device_->wait_external(stream, done_) : Status{};
+  if (state.capture != capture_) return mixes_ ? device_->wait_external(stream, done_) : Status{};
   // A stream that takes part in a capture cannot be destroyed before its end: within one capture the handle
   // tells streams apart.
   return stream == capture_stream_ ? Status{} : device_->wait(stream, captured_done_);
 }
 
-Status Order::after(Stream stream, const Capture& capture) {
-  if (!capture.active) return note_eager(stream);
-  if (Status noted = note_captured(stream, capture); !noted || !mixes_) return noted;
+Status Order::after(Stream stream, const StreamState& state) {
+  if (!state.captured()) return note_eager(stream, state);
+  if (Status noted = note_captured(stream, state); !noted || !mixes_) return noted;
   any_ = any_captured_ = true;
   return device_->record_external(done_, stream, capture_record_);
 }
 
-Status Order::after_passed(Stream stream, const Capture& capture) {
-  return capture.active ? note_captured(stream, capture) : note_eager(stream);
+Status Order::after_passed(Stream stream, const StreamState& state) {
+  return state.captured() ? note_captured(stream, state) : note_eager(stream, state);
 }
 
-Status Order::note_eager(Stream stream) {
+Status Order::note_eager(Stream stream, const StreamState& state) {
   any_ = true;
-  stream_ = device_->stream_id(stream);
+  stream_ = state.id;
   return device_->record(done_, stream);
 }
 
-Status Order::note_captured(Stream stream, const Capture& capture) {
-  if (capture.id != capture_) capture_record_ = {};
-  capture_ = capture.id;
+Status Order::note_captured(Stream stream, const StreamState& state) {
+  if (state.capture != capture_) capture_record_ = {};
+  capture_ = state.capture;
   capture_stream_ = stream;
   return device_->record(captured_done_, stream);
 }

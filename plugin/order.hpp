@@ -31,12 +31,12 @@ class Order {
   /// (NCCL_GRAPH_MIXING_SUPPORT).
   Status open(Device&, bool mixes);
 
-  Status before(Stream, const Capture&);
-  Status after(Stream, const Capture&);
+  Status before(Stream, const StreamState&);
+  Status after(Stream, const StreamState&);
 
   /// In the place of after(), behind a call that was passed to NCCL. NCCL orders those among themselves,
   /// across launches too; here they are ordered with onehop's own.
-  Status after_passed(Stream, const Capture&);
+  Status after_passed(Stream, const StreamState&);
 
   /// Makes the next operation on `first` wait for what `other` holds so far.
   Status join(Stream first, Stream other);
@@ -45,8 +45,8 @@ class Order {
   Result<bool> idle();
 
  private:
-  Status note_eager(Stream);
-  Status note_captured(Stream, const Capture&);
+  Status note_eager(Stream, const StreamState&);
+  Status note_captured(Stream, const StreamState&);
 
   Device* device_ = nullptr;
   Event done_ = nullptr;           ///< the latest operation, of any launch

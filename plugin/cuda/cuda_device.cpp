@@ -158,25 +158,21 @@ class CudaDevice final : public Device {
   }
   void destroy_stream(Stream stream) override { ignore(cudaStreamDestroy(stream)); }
   Result<bool> finished(Stream stream) override { return finished("a stream", cudaStreamQuery(stream)); }
-  uint64_t stream_id(Stream stream) override {
-    unsigned long long id = 0;
-    ignore(cudaStreamGetId(stream, &id));
-    return id;
-  }
 
-  Result<Capture> capture(Stream stream) override {
+  Result<StreamState> state(Stream stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    unsigned long long id = 0;
-    const cudaError_t error = capture_info(stream, &status, &id, nullptr, nullptr, nullptr);
+    unsigned long long capture = 0, id = 0;
+    const cudaError_t error = capture_info(stream, &status, &capture, nullptr, nullptr, nullptr);
     // The legacy default stream must not be asked while another stream is captured; it is not captured
     // itself.
-    if (error == cudaErrorStreamCaptureImplicit) {
+    if (error == cudaErrorStreamCaptureImplicit)
       (void)cudaGetLastError();
-      return Capture{};
-    }
-    if (error != cudaSuccess) return error_of("cudaStreamGetCaptureInfo", error);
-    if (status == cudaStreamCaptureStatusActive) return Capture{true, id};
-    return Capture{};
+    else if (error != cudaSuccess)
+      return error_of("cudaStreamGetCaptureInfo", error);
+    else if (status == cudaStreamCaptureStatusActive)
+      return StreamState{capture, 0};
+    ignore(cudaStreamGetId(stream, &id));
+    return StreamState{0, id};
   }
   int exchange_capture_mode(int mode) override {
     auto exchanged = static_cast<cudaStreamCaptureMode>(mode);

@@ -109,12 +109,12 @@ struct Rank {
   void all_reduce(const Operation& call, cudaStream_t on) {
     Device& device_interface = *cuda_device();
     const CurrentDevice scope(device_interface, device);
-    const Result<Capture> capture = device_interface.capture(on);
-    ASSERT_TRUE(capture) << capture.reason();
-    Status status = order.before(on, *capture);
+    const Result<StreamState> state = device_interface.state(on);
+    ASSERT_TRUE(state) << state.reason();
+    Status status = order.before(on, *state);
     ASSERT_TRUE(status) << status.reason();
     launch(call, on);
-    status = order.after(on, *capture);
+    status = order.after(on, *state);
     ASSERT_TRUE(status) << status.reason();
   }
 };

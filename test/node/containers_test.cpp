@@ -5,32 +5,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "test/node/job.hpp"
+#include "test/node/names.hpp"
 
 namespace onehop::node {
 namespace {
 
 constexpr uid_t kUser = 4711;  // nobody's
 constexpr char kNeedsRoot[] = "without root these come with a user namespace, which closes /proc";
-
-std::set<std::string> socket_names() {
-  std::set<std::string> names;
-  std::ifstream file("/proc/net/unix");
-  for (std::string line; std::getline(file, line);)
-    if (const size_t at = line.find("@onehop-"); at != std::string::npos) names.insert(line.substr(at));
-  return names;
-}
-
-std::set<std::string> files_of_shm() {
-  std::set<std::string> names;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) names.insert(entry.path());
-  return names;
-}
 
 /// Runs `plain` and expects that all calls are taken ("ON"), or none ("OFF"), that the one line says so with
 /// all these parts, that it took no more than seconds, and that nothing is left.
@@ -44,15 +28,14 @@ void expect_verdict(const char* verdict, Job job, std::initializer_list<std::str
   job.scenario = "plain";
   job.argument = on ? "524288" : "declined";
   job.deadline_s = 30;
-  const auto sockets = socket_names(), shm = files_of_shm();
+  const std::set<std::string> before = names();
   const Outcome outcome = run_counted(job);
   const std::vector<std::string> lines = outcome.log(" for a communicator");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find(std::string(verdict) + " for"), std::string::npos) << lines[0];
   for (const std::string& part : parts)
     EXPECT_NE(lines[0].find(part), std::string::npos) << part << ": " << lines[0];
-  EXPECT_EQ(socket_names(), sockets);
-  EXPECT_EQ(files_of_shm(), shm);
+  EXPECT_EQ(new_name(before), "");
 }
 
 Confinement in(int namespaces) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "test/node/job.hpp"
+#include "test/node/names.hpp"
 #include "test/node/rank/mix.hpp"
 
 namespace onehop::node {
@@ -39,38 +39,6 @@ bool wait_until(Clock::time_point deadline, Condition&& condition) {
     std::this_thread::sleep_for(milliseconds(2));
   }
   return true;
-}
-
-/// Names that outlive processes: in /dev/shm and /tmp, and of abstract sockets. Other jobs may run beside
-/// this one, so a name counts if it is new and stays.
-std::set<std::string> names() {
-  std::set<std::string> all;
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-      if (const std::string name = entry.path().filename();
-          name.find("onehop") != std::string::npos && !entry.is_directory(none))
-        all.insert(entry.path());
-  }
-  std::ifstream sockets("/proc/net/unix");
-  for (std::string line; std::getline(sockets, line);)
-    if (const size_t at = line.find('@'); at != std::string::npos && line.find("onehop") != std::string::npos)
-      all.insert(line.substr(at));
-  return all;
-}
-
-std::string new_names(const std::set<std::string>& before) {
-  std::set<std::string> left;
-  const auto look = [&] {
-    std::set<std::string> now = names(), still;
-    for (const std::string& name : now)
-      if (before.count(name) == 0) still.insert(name);
-    if (left.empty()) left = still;
-    std::erase_if(left, [&](const std::string& name) { return still.count(name) == 0; });
-    return left.empty();
-  };
-  if (wait_until(Clock::now() + std::chrono::seconds(5), look)) return "";
-  return *left.begin();
 }
 
 /// What the launcher does, and sees.
@@ -230,7 +198,7 @@ KillOutcome run_kill_point(const KillPoint& point) {
   job.meanwhile = Launcher(point, outcome);
   const Outcome killed = run(job);
   judge(point, killed, outcome);
-  if (const std::string left = new_names(before); !left.empty() && outcome.problem.empty())
+  if (const std::string left = new_name(before); !left.empty() && outcome.problem.empty())
     outcome.problem = left + " is left behind";
   if (!outcome.problem.empty()) return outcome;
   // The node is as good as new.

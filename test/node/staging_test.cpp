@@ -2,10 +2,10 @@
 // say.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <set>
 
 #include "test/node/job.hpp"
+#include "test/node/names.hpp"
 
 namespace onehop::node {
 namespace {
@@ -153,18 +153,6 @@ TEST(Staging, OffWhereThePartitionsDiffer) {
          {"islands up to"});
 }
 
-/// Files of onehop's where shared memory and temporary files are. Tests make folders there, and no files.
-std::set<std::string> names() {
-  std::set<std::string> all;
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-      if (!entry.is_directory(none) && entry.path().filename().string().find("onehop") != std::string::npos)
-        all.insert(entry.path());
-  }
-  return all;
-}
-
 // Protects: memory, descriptors and mappings of communicators that are gone.
 TEST(Staging, InHostMemoryLeavesNothingInItsProcess) {
   const Outcome outcome = run_counted({.scenario = "come_and_go", .argument = "60", .environment = kHost});
@@ -183,7 +171,7 @@ TEST(Staging, LeavesNoNamesHoweverTheProcessesEnd) {
   const std::set<std::string> before = names();
   run_counted({.scenario = "names", .ranks = 3, .environment = kHost});
   run({.scenario = "names", .ranks = 3, .argument = "killed", .environment = kHost, .code = 128 + 9});
-  EXPECT_EQ(names(), before);
+  EXPECT_EQ(new_name(before), "");
 }
 
 // Protects: the memory of a killed rank stays readable; its peers get an error, and no signal.

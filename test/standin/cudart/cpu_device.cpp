@@ -171,19 +171,13 @@ class CpuDevice final : public Device {
     return !is_pending(end_of_work(lock, stream));
   }
 
-  uint64_t stream_id(Stream handle) override {
+  Result<StreamState> state(Stream handle) override {
     Lock lock;
     const StreamRef stream = find_stream(lock, handle);
-    return stream != nullptr ? stream->id : 0;
-  }
-
-  Result<Capture> capture(Stream handle) override {
-    Lock lock;
-    const StreamRef stream = find_stream(lock, handle);
-    if (stream == nullptr) return error_of("cannot look for a capture", cudaErrorInvalidResourceHandle);
-    if (const cudaError_t error = check_legacy(*stream)) return error_of("cannot look for a capture", error);
-    if (stream->capture == nullptr) return Capture{};
-    return Capture{true, stream->capture->id};
+    if (stream == nullptr) return error_of("cannot look at a stream", cudaErrorInvalidResourceHandle);
+    if (const cudaError_t error = check_legacy(*stream)) return error_of("cannot look at a stream", error);
+    if (stream->capture == nullptr) return StreamState{0, stream->id};
+    return StreamState{stream->capture->id, 0};
   }
 
   int exchange_capture_mode(int mode) override { return standin::exchange_capture_mode(mode); }

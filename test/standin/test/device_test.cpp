@@ -108,7 +108,7 @@ TEST(CpuDevice, UsesTheStreamsOfTheProgram) {
   stream.synchronize();
   while (!*device().finished(*own)) std::this_thread::yield();
   EXPECT_EQ(array[9], 3);
-  EXPECT_NE(device().stream_id(stream), device().stream_id(*own));
+  EXPECT_NE(device().state(stream)->id, device().state(*own)->id);
   device().destroy_event(*event);
   device().destroy_stream(*own);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
@@ -118,12 +118,11 @@ TEST(CpuDevice, CapturesExternalEvents) {
   TestStream stream;
   const Result<Event> event = device().create_event();
   DeviceArray<char> array(1);
-  EXPECT_FALSE(device().capture(stream)->active);
+  EXPECT_FALSE(device().state(stream)->captured());
   const cudaGraphExec_t graph = capture(
       stream,
       [&] {
-        EXPECT_TRUE(device().capture(stream)->active);
-        EXPECT_NE(device().capture(stream)->id, 0u);
+        EXPECT_TRUE(device().state(stream)->captured());
         EXPECT_TRUE(device().wait_external(stream, *event));
         EXPECT_TRUE(device().fill(array.data(), 1, 1, stream));
         RecordPlace place;
