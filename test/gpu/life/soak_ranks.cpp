@@ -307,9 +307,14 @@ class SoakRank {
     std::unique_ptr<Graph> captured;
     if (slot.has(rank_))
       captured = std::make_unique<Graph>(streams_[0], [&] {
-        for (const Call& call : calls) exact(slot, call, 0, round_);
+        for (uint32_t c = 0; c < calls.size(); ++c) {
+          streams_[0].captured(2 * c + 1);
+          exact(slot, calls[c], 0, round_);
+          streams_[0].captured(2 * c + 2);
+        }
         MUST(advance(round_, streams_[0]));
       });
+    streams_[0].describe(text_of(calls));
     meet();
     say("replays");
     for (uint32_t replay = 0; replay < replays; ++replay) {
@@ -326,11 +331,22 @@ class SoakRank {
       if (replay % 10 == 9) streams_[0].synchronize();
     }
     settle();
+    streams_[0].describe("");
     captured.reset();
     // All ranks' counters say the same, members or not.
     MUST(cudaMemsetAsync(round_, 0, sizeof(*round_), streams_[0]));
     streams_[0].synchronize();
     meet();
+  }
+
+  /// Call c is between steps 2c + 1 and 2c + 2.
+  static std::string text_of(const std::vector<Call>& calls) {
+    std::string text;
+    for (const Call& call : calls)
+      text += (text.empty() ? "" : ", ") +
+              std::to_string(call.count * size_of(static_cast<uint32_t>(call.type))) + " bytes of type " +
+              std::to_string(call.type);
+    return text;
   }
 
   void others(const Soak::Slot& slot) {
