@@ -27,11 +27,10 @@ constexpr Geometry spread(uint32_t items, uint32_t workers_per_block, uint32_t m
   return {blocks < max_blocks ? blocks : max_blocks, workers_per_block};
 }
 
-/// Blocks that a launch may have on a GPU that `sharing` ranks of the communicator run on: all of them must
-/// fit on it at once, beside those of another communicator. The kernels' launch bounds promise a
-/// multiprocessor for each block, and no more.
+/// Blocks that a launch may have on a GPU that `sharing` ranks of the communicator run on, 1 or more: all of
+/// them must fit on it at once, beside those of another communicator. The kernels' launch bounds promise a
+/// multiprocessor for each block, and no more. (Small GPUs, and parts of one, have fewer than 64.)
 constexpr uint32_t blocks_beside(uint32_t multiprocessors, uint32_t sharing) {
-  if (sharing <= 1) return kMaxBlocks;
   const uint32_t blocks = multiprocessors / (2 * sharing);
   return blocks < 1 ? 1 : blocks < kMaxBlocks ? blocks : kMaxBlocks;
 }

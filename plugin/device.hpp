@@ -37,7 +37,6 @@ struct DeviceIdentity {
 /// What a plan file tells GPUs apart by, beside the identity.
 struct DeviceTraits {
   std::string model, driver;  ///< driver: what it says of itself
-  uint32_t multiprocessors = 0;
 };
 
 /// What another process needs to map a piece of device memory (64 bytes, opaque).

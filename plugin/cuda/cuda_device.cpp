@@ -64,8 +64,7 @@ class CudaDevice final : public Device {
     error = cudaDriverGetVersion(&cuda);
     if (error != cudaSuccess) return error_of("cudaDriverGetVersion", error);
     return DeviceTraits{properties.name,
-                        "CUDA " + std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10),
-                        static_cast<uint32_t>(properties.multiProcessorCount)};
+                        "CUDA " + std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10)};
   }
 
   // PCIe carries no atomic operations between GPUs; NVLink does.

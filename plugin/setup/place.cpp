@@ -91,9 +91,11 @@ Place own_place(Device& device, uint32_t rank, int nccl, std::span<const Hello> 
     put_text(place.model, traits->model);
     const std::string version = first_line("/sys/module/nvidia/version");
     put_text(place.driver, traits->driver + (version.empty() ? "" : ", " + version));
-    place.multiprocessors = traits->multiprocessors;
   }
-  if (const Result<DeviceIdentity> identity = device.identity()) place.capability = identity->capability;
+  if (const Result<DeviceIdentity> identity = device.identity()) {
+    place.capability = identity->capability;
+    place.multiprocessors = identity->multiprocessors;
+  }
   const PciPlace pci = pci_place(get_text(hellos[rank].pci));
   place.root = pci.root;
   place.port = pci.port;
@@ -144,7 +146,7 @@ uint32_t most_blocks_of(std::span<const Hello> hellos, std::span<const Place> pl
   for (size_t r = 0; r < places.size(); ++r) {
     const auto sharing = static_cast<uint32_t>(std::count_if(
         hellos.begin(), hellos.end(), [&](const Hello& other) { return other.gpu == hellos[r].gpu; }));
-    most = std::min(most, std::max(places[r].multiprocessors / std::max(sharing, 1u), 1u));
+    most = std::min(most, blocks_beside(places[r].multiprocessors, std::max(sharing, 1u)));
   }
   return most;
 }

@@ -31,7 +31,7 @@ Place own_place(Device&, uint32_t rank, int nccl, std::span<const Hello>);
 /// a function of what all of them have: so is the plan that is found by it.
 Machine machine_of(std::span<const Hello>, std::span<const Place>);
 
-/// Blocks that a launch can have so that it runs at once with those of the other ranks of its GPU.
+/// Blocks that a launch of any rank may have: blocks_beside() on the GPU with the least room.
 uint32_t most_blocks_of(std::span<const Hello>, std::span<const Place>);
 
 }  // namespace onehop

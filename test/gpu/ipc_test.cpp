@@ -46,7 +46,7 @@ class ProcessRank {
     int devices = 0;
     MUST(cudaGetDeviceCount(&devices) == cudaSuccess);
     me_.device = rank % devices;
-    me_.max_blocks = blocks_beside(static_cast<uint32_t>((ranks + devices - 1) / devices), me_.device);
+    me_.max_blocks = blocks_alone(static_cast<uint32_t>((ranks + devices - 1) / devices), me_.device);
     Device& device = *cuda_device();
     MUST(device.set_current(me_.device));
     MUST(device.load_kernels());

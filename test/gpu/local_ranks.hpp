@@ -56,9 +56,9 @@ inline uint32_t packs_of(const Operation& operation) {
                                sizeof(Pack));
 }
 
-/// Blocks that a launch of one of `sharing` ranks of a device can have so that all of them run at once: each
-/// waits for the others. The kernels' launch bounds promise a multiprocessor for each block, and no more.
-inline uint32_t blocks_beside(uint32_t sharing, int device) {
+/// Blocks that a launch of one of `sharing` ranks of a device can have where nothing else runs there: twice
+/// those of blocks_beside().
+inline uint32_t blocks_alone(uint32_t sharing, int device) {
   int multiprocessors = 0;
   cuda_ok(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   return std::clamp(static_cast<uint32_t>(multiprocessors) / sharing, 1u, kMaxBlocks);
@@ -140,7 +140,7 @@ class LocalRanks {
     for (uint32_t r = 0; r < options.ranks; ++r) {
       Rank& rank = ranks_[r];
       rank.device = static_cast<int>(r) % devices;
-      rank.max_blocks = blocks_beside(sharing, rank.device);
+      rank.max_blocks = blocks_alone(sharing, rank.device);
       const CurrentDevice scope(device, rank.device);
       EXPECT_TRUE(device.load_kernels());
       cuda_ok(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking));

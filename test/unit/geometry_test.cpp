@@ -54,9 +54,10 @@ struct Case {
 /// All ranks of a GPU, of two communicators at once; and nobody is without a block.
 TEST(BlocksBeside, AllFitOnTheGpu) {
   EXPECT_EQ(blocks_beside(132, 1), kMaxBlocks);
-  EXPECT_EQ(blocks_beside(16, 1), kMaxBlocks);
+  EXPECT_EQ(blocks_beside(58, 1), 29u);
+  EXPECT_EQ(blocks_beside(132, 4), 16u);
   for (uint32_t multiprocessors = 1; multiprocessors <= 200; ++multiprocessors)
-    for (uint32_t sharing = 2; sharing <= kMaxRanks; ++sharing) {
+    for (uint32_t sharing = 1; sharing <= kMaxRanks; ++sharing) {
       const uint32_t blocks = blocks_beside(multiprocessors, sharing);
       EXPECT_GE(blocks, 1u);
       EXPECT_LE(blocks, kMaxBlocks);

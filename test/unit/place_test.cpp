@@ -123,8 +123,11 @@ TEST(Machine, HasOnlyPlainText) {
 TEST(MostBlocks, AreDividedWhereRanksShareAGpu) {
   Tables t = four();
   EXPECT_EQ(most_blocks_of(t.hellos, t.places), kMaxBlocks);
+  t.places[2].multiprocessors = 40;
+  EXPECT_EQ(most_blocks_of(t.hellos, t.places), 20u);
+  t.places[2].multiprocessors = 108;
   for (Hello& hello : t.hellos) hello.gpu = {};
-  EXPECT_EQ(most_blocks_of(t.hellos, t.places), 27u);
+  EXPECT_EQ(most_blocks_of(t.hellos, t.places), 13u);
   for (Place& place : t.places) place.multiprocessors = 0;
   EXPECT_EQ(most_blocks_of(t.hellos, t.places), 1u);
 }

@@ -139,7 +139,7 @@ Results::Json run(size_t kind, double seconds, const std::string& ranks, const s
     setenv("ONEHOP_STAGING", kKinds[kind].staging, 1);
     setenv("ONEHOP_MAX_BYTES", kKinds[kind].max_bytes, 1);
     if (kKinds[kind].stock) setenv("ONEHOP_ENABLE", "0", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
     setenv("NCCL_MAX_NCHANNELS", "4", 0);  // so that the kernels of all ranks fit on one GPU at once
     setenv("NCCL_DEBUG", "WARN", 0);

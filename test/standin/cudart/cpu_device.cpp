@@ -55,10 +55,10 @@ class CpuDevice final : public Device {
     // fp8 is NCCL's from 9.0 on; a test of an older GPU says so.
     const char* capability = std::getenv("ONEHOP_STANDIN_CAPABILITY");
     return DeviceIdentity{device_uuid(current_device()), device_pci(current_device()),
-                          capability != nullptr ? std::atoi(capability) : 90};
+                          capability != nullptr ? std::atoi(capability) : 90, 132};
   }
 
-  Result<DeviceTraits> traits() override { return DeviceTraits{"onehop CPU stand-in", "none", 132}; }
+  Result<DeviceTraits> traits() override { return DeviceTraits{"onehop CPU stand-in", "none"}; }
   std::optional<bool> is_linked(const std::array<char, 16>&) override { return false; }
 
   Result<size_t> free_memory() override { return kDeviceMemory; }
