@@ -2,12 +2,27 @@
 // would not go. NCCL's configuration files are read by NCCL alone, which puts their values into the
 // environment.
 #include <cerrno>
+#include <cstdlib>
 
 #include "plugin/nccl_switches.hpp"
 #include "test/fuzz/fuzz.hpp"
 
 namespace onehop::fuzz {
 namespace {
+
+/// A variable with this value for as long as it lives. (setenv() keeps every value that there ever was.)
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name), text_(name_ + "=" + value) {
+    putenv(text_.data());
+  }
+  Variable(const Variable&) = delete;
+  ~Variable() { unsetenv(name_.c_str()); }
+
+ private:
+  const std::string name_;
+  std::string text_;  ///< part of the environment
+};
 
 /// Whether every release of NCCL reads `value` as the number 0: prefixes and other bases count, an empty text
 /// and one out of range do not.
@@ -19,29 +34,30 @@ bool is_zero_to_nccl(const std::string& value) {
 }
 
 void check_environment(const std::string& value) {
-  setenv("NCCL_GRAPH_MIXING_SUPPORT", value.c_str(), 1);
-  require(nccl_mixes_graphs() != is_zero_to_nccl(value), "graphs are kept in order unless NCCL need not",
-          value);
-
-  setenv("NCCL_P2P_DISABLE", value.c_str(), 1);
-  if (static_cast<int>(std::strtol(value.c_str(), nullptr, 0)) == 1)
-    require(nccl_avoids_peers().has_value(), "no peer access where NCCL has none (NCCL_P2P_DISABLE)", value);
-  unsetenv("NCCL_P2P_DISABLE");
-
-  setenv("NCCL_P2P_LEVEL", value.c_str(), 1);
-  const bool number = !value.empty() && value[0] >= '0' && value[0] <= '9';
-  const bool narrow =
-      number ? static_cast<int>(std::strtol(value.c_str(), nullptr, 0)) < 4
-             : value == "LOC" || value == "NVL" || value == "PIX" || value == "PXB" || value == "PHB";
-  if (narrow)
-    require(nccl_avoids_peers().has_value(), "no peer access where NCCL has none (NCCL_P2P_LEVEL)", value);
-  unsetenv("NCCL_P2P_LEVEL");
-
-  setenv("NCCL_ALGO", value.c_str(), 1);
+  {
+    const Variable variable("NCCL_GRAPH_MIXING_SUPPORT", value);
+    require(nccl_mixes_graphs() != is_zero_to_nccl(value), "graphs are kept in order unless NCCL need not",
+            value);
+  }
+  {
+    const Variable variable("NCCL_P2P_DISABLE", value);
+    if (static_cast<int>(std::strtol(value.c_str(), nullptr, 0)) == 1)
+      require(nccl_avoids_peers().has_value(), "no peer access where NCCL has none (NCCL_P2P_DISABLE)",
+              value);
+  }
+  {
+    const Variable variable("NCCL_P2P_LEVEL", value);
+    const bool number = !value.empty() && value[0] >= '0' && value[0] <= '9';
+    const bool narrow =
+        number ? static_cast<int>(std::strtol(value.c_str(), nullptr, 0)) < 4
+               : value == "LOC" || value == "NVL" || value == "PIX" || value == "PXB" || value == "PHB";
+    if (narrow)
+      require(nccl_avoids_peers().has_value(), "no peer access where NCCL has none (NCCL_P2P_LEVEL)", value);
+  }
+  const Variable variable("NCCL_ALGO", value);
   const auto veto = nccl_switch_veto();
   require(veto.has_value() == pins_all_reduce(value), "what pins AllReduce is a veto", value);
   if (veto) require_line(*veto);
-  unsetenv("NCCL_ALGO");
 }
 
 }  // namespace
