@@ -189,5 +189,29 @@ class Endless(unittest.TestCase):
         wait_until(lambda: all(is_gone(child) for child in self.children), 10, "all processes gone")
 
 
+class Interrupted(unittest.TestCase):
+    def test_an_interrupt_keeps_what_is_measured(self):
+        # A terminal sends it to all processes.
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "out.json"
+            for seconds in (1, 2, 4, 8, 16):
+                process = subprocess.Popen(
+                    [ONEHOP, "bench", *SHORT, "--ranks", "2", "--sizes", ",".join(["64"] * 5000), "--modes", "graph", "--json", str(path)],
+                    env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+                wait_until(lambda: len(children(process.pid)) == 4, 60, "four processes")
+                time.sleep(seconds)
+                os.killpg(process.pid, signal.SIGINT)
+                table, messages = process.communicate(timeout=60)
+                if path.exists():
+                    break
+            self.assertEqual(process.returncode, 4, messages)
+            self.assertIn("interrupted", messages)
+            self.assertIn("of 5000 cases: interrupted", table)
+            document = json.loads(path.read_text())
+        self.assertGreater(len(document["rows"]), 0)
+        self.assertEqual(len(document["rows"]) % 2, 0)
+        self.assertRegex(document["not_measured"][-1], "the last [0-9]+ of 5000 cases: interrupted")
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[5:]], verbosity=2)

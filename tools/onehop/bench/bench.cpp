@@ -99,7 +99,7 @@ void bench(Options& options, bool repetitions_given) {
     file << result_file(*outcome, options).dump(1) << "\n";
     if (!file.flush()) leave(kNotMeasured, "cannot write " + options.json);
   }
-  leave(exit_code(*outcome));
+  leave(exit_code(*outcome), outcome->why_left);
 }
 
 }  // namespace

@@ -132,6 +132,10 @@ std::vector<std::string> not_measured(const Outcome& outcome) {
   for (const auto& [why, left] : reasons)
     lines.push_back(left.modes + " of " + human(left.least) +
                     (left.most > left.least ? " to " + human(left.most) : std::string()) + ": " + why);
+  if (outcome.left > 0)
+    lines.push_back("the last " + std::to_string(outcome.left) + " of " +
+                    std::to_string(outcome.cases.size() + outcome.left) +
+                    " cases: " + outcome.why_left.substr(0, outcome.why_left.find('\n')));
   return lines;
 }
 
@@ -290,6 +294,7 @@ ExitCode exit_code(const Outcome& outcome) {
     if (wrong_in(one) > 0) return kWrong;
     slower = slower || one.verdict() == Verdict::kSlower;
   }
+  if (outcome.left > 0) return kNotMeasured;
   return slower && !outcome.standin ? kSlower : kGood;
 }
 

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "tools/onehop/bench/interrupt.hpp"
 #include "tools/onehop/bench/side.hpp"
 #include "tools/onehop/bench/table.hpp"
 
@@ -38,19 +40,29 @@ Result<std::string> find_plugin(const std::string& named) {
   return Error{"libnccl-net-onehop.so was not found beside this command: name it with --plugin"};
 }
 
-/// One line on a terminal that says how far it is.
+/// Says how far it is: on a terminal in one line, else in a line now and then.
 class ProgressLine {
  public:
-  ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
-  ~ProgressLine() { say(""); }
+  ProgressLine() : on_terminal_(isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() {
+    if (on_terminal_) say("");
+  }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   void say(const std::string& text) {
-    if (shown_) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    if (on_terminal_) {
+      std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    } else if (const auto now = Clock::now(); now - said_ > kBetween) {
+      std::fprintf(stderr, "onehop bench: %s\n", text.c_str());
+      said_ = now;
+    }
   }
 
  private:
-  const bool shown_;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kBetween{10};
+  const bool on_terminal_;
+  Clock::time_point said_ = Clock::now();
 };
 
 class Run {
@@ -60,11 +72,17 @@ class Run {
   Result<Outcome> all() {
     Status done = look_around();
     if (done) done = start();
+    note_interrupts();
     for (size_t i = 0; done && i < cases_.size(); ++i) {
       progress_.say(std::to_string(i + 1) + " of " + std::to_string(cases_.size()) + ": " + title(cases_[i]));
       done = measure(cases_[i]);
     }
-    if (!done) return done.error();
+    if (!done && outcome_.cases.empty()) return done.error();
+    if (!done) {
+      outcome_.left = cases_.size() - outcome_.cases.size();
+      outcome_.why_left = done.reason();
+      return std::move(outcome_);
+    }
     for (const auto& side : sides_) side->tell({{"do", "goodbye"}});
     for (const auto& side : sides_)
       if (auto answers = side->collect("ending", options_.deadline_s); !answers) return answers.error();
@@ -213,6 +231,7 @@ class Run {
                           {"samples", large ? std::min<size_t>(options_.replays, 2) : options_.replays}};
     std::vector<std::vector<double>> us(sides_.size()), host_us(sides_.size());
     for (size_t repetition = 0; repetition < repetitions; ++repetition) {
+      if (interrupted()) return Error{"interrupted"};
       for (size_t i = 0; i < sides_.size(); ++i) {
         const size_t s = (i + repetition) % sides_.size();
         const Result<std::vector<Json>> answers =

@@ -38,6 +38,8 @@ struct Outcome {
   size_t max_bytes = 0;
   std::vector<CaseFigures> cases;
   std::vector<Skipped> skipped;
+  size_t left = 0;       ///< cases that were not come to, and
+  std::string why_left;  ///< why
 };
 
 Result<Outcome> run(const Options& options);

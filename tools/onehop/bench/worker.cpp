@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tools/onehop/bench/channel.hpp"
+#include "tools/onehop/bench/interrupt.hpp"
 #include "tools/onehop/bench/ranks.hpp"
 
 namespace onehop::bench {
@@ -146,6 +147,7 @@ class Worker {
 int serve(int channel_fd) {
   // Never outlive the command, whatever ends it, and whatever this process waits for.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ignore_interrupts();
   return Worker(channel_fd).serve();
 }
 
