@@ -101,9 +101,9 @@ TEST(Cases, WhatDoesNotFitOnOneGpuIsLeftOut) {
   Options options;
   options.sizes = "512K,1M";
   const auto all = cases_of(options);
-  const auto count = [&](int ranks_per_gpu, bool same_process) {
+  const auto count = [&](int ranks_per_gpu, bool same_process, int channels = 0) {
     std::vector<Case> cases = *all;
-    const size_t skipped = take_out(cases, ranks_per_gpu, same_process).size();
+    const size_t skipped = take_out(cases, ranks_per_gpu, same_process, channels).size();
     EXPECT_EQ(cases.size() + skipped, 6U);
     return cases.size();
   };
@@ -113,6 +113,9 @@ TEST(Cases, WhatDoesNotFitOnOneGpuIsLeftOut) {
   EXPECT_EQ(count(2, true), 4U);   // no default stream
   EXPECT_EQ(count(4, false), 3U);  // no 1 MiB
   EXPECT_EQ(count(4, true), 2U);
+  EXPECT_EQ(count(4, false, 9), 3U);
+  EXPECT_EQ(count(4, false, 8), 6U);
+  EXPECT_EQ(count(8, true, 4), 4U);
 }
 
 }  // namespace

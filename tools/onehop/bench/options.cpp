@@ -17,6 +17,8 @@ constexpr size_t kQuickSizes[] = {64, 4 << 10, 42 << 10, 256 << 10, 1 << 20};
 /// Buffers of all calls of a case, of one kind and rank.
 constexpr size_t kMemory = size_t{256} << 20;
 constexpr size_t kEagerCalls = 20;
+/// NCCL's kernels have a block for each channel, and a multiprocessor holds one. Half of a small GPU.
+constexpr int kBlocksThatFit = 32;
 
 Result<size_t> parse_size(const std::string& text) {
   char* end = nullptr;
@@ -148,13 +150,16 @@ Result<std::vector<Case>> cases_of(const Options& options) {
   return cases;
 }
 
-std::vector<Skipped> take_out(std::vector<Case>& cases, int ranks_per_gpu, bool same_process) {
+std::vector<Skipped> take_out(std::vector<Case>& cases, int ranks_per_gpu, bool same_process, int channels) {
+  const bool fits = channels > 0 && ranks_per_gpu * channels <= kBlocksThatFit;
   std::vector<Skipped> skipped;
   std::vector<Case> kept;
   for (const Case& one : cases) {
-    if (ranks_per_gpu > 2 && one.bytes > size_t{512} << 10)
-      skipped.push_back({one, "above 512 KiB stock NCCL's kernels of " + std::to_string(ranks_per_gpu) +
-                                  " ranks do not fit on one GPU at once, and would hang"});
+    if (ranks_per_gpu > 2 && !fits && one.bytes > size_t{512} << 10)
+      skipped.push_back(
+          {one, "above 512 KiB stock NCCL's kernels of " + std::to_string(ranks_per_gpu) +
+                    " ranks may not fit on one GPU at once, and would hang; NCCL_MAX_NCHANNELS=" +
+                    std::to_string(std::max(kBlocksThatFit / ranks_per_gpu, 1)) + " makes them fit"});
     else if (ranks_per_gpu > 1 && same_process && one.mode == Mode::kGraphDefault)
       skipped.push_back({one, "ranks of one process that share a GPU share its default stream, too"});
     else

@@ -50,6 +50,7 @@ size_t calls_for(size_t bytes, size_t wanted);
 Result<std::vector<Case>> cases_of(const Options& options);
 
 /// Takes out what cannot be measured with so many ranks on one GPU. `same_process`: they are in one process.
-std::vector<Skipped> take_out(std::vector<Case>& cases, int ranks_per_gpu, bool same_process);
+/// `channels`: the most that the user lets NCCL have, 0: any number.
+std::vector<Skipped> take_out(std::vector<Case>& cases, int ranks_per_gpu, bool same_process, int channels);
 
 }  // namespace onehop::bench

@@ -65,6 +65,12 @@ class ProgressLine {
   Clock::time_point said_ = Clock::now();
 };
 
+/// NCCL_MAX_NCHANNELS of the user; 0: none.
+int most_channels() {
+  const char* text = std::getenv("NCCL_MAX_NCHANNELS");
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
 class Run {
  public:
   Run(const Options& options, std::vector<Case> cases) : options_(options), cases_(std::move(cases)) {}
@@ -132,7 +138,7 @@ class Run {
     layout_ = {ranks, gpus, one_process ? ranks : 1, drive == Drive::kGroup, 0, *plugin, options_.verbose};
     outcome_.processes = layout_.processes();
     outcome_.ranks_per_gpu = layout_.ranks_per_gpu();
-    outcome_.skipped = take_out(cases_, layout_.ranks_per_gpu(), one_process);
+    outcome_.skipped = take_out(cases_, layout_.ranks_per_gpu(), one_process, most_channels());
     if (cases_.empty()) return Error{"nothing of this can be measured: " + outcome_.skipped.front().why};
     for (const Case& one : cases_)
       layout_.memory = std::max(layout_.memory, stride_of(one.bytes) * one.calls);
