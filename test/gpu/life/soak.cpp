@@ -7,7 +7,7 @@
 // RANKS: 2 to 8 (default 8), several on one GPU where there are fewer GPUs (NCCL 2.30 or newer). While a file
 // STEADY exists no communicator comes or goes, nor does the first process end. KIND: the names of kKinds; all
 // but "stock" unless named. A process whose ranks get nowhere for 60 s (ONEHOP_TEST_STUCK_S) ends itself and
-// says where they are.
+// says where they are. ONEHOP_TEST_COMMUNICATORS: 1 or 2 of them at a time instead of 3.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -89,6 +89,8 @@ int be_process(char** argv) {
   alarm(static_cast<unsigned>(most_seconds(seconds, argv[5])));
   Soak soak(static_cast<uint32_t>(std::stoul(argv[4])), static_cast<uint32_t>(std::stoul(argv[6])),
             kind.bytes, seconds, argv[5]);
+  if (const char* text = std::getenv("ONEHOP_TEST_COMMUNICATORS"))
+    soak.slots_used = std::clamp(static_cast<uint32_t>(std::atoi(text)), 1u, 3u);
   for (auto& step : soak.steps) step = "starts";
   std::atomic<bool> done{false};
   std::thread watcher([&] { watch(soak, kind, done); });

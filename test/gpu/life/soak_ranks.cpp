@@ -42,7 +42,7 @@ class SoakRank {
   }
 
   void run() {
-    for (uint32_t s = 0; s < std::size(soak_.slots); ++s) renew(s);
+    for (uint32_t s = 0; s < soak_.slots_used; ++s) renew(s);
     if (rank_ == 0) {
       std::printf("soak: communicators made\n");
       std::fflush(stdout);
@@ -60,7 +60,7 @@ class SoakRank {
       meet();
       if (soak_.stop) break;
       if (soak_.renew) {
-        renew(at % std::size(soak_.slots));
+        renew(at % soak_.slots_used);
         renewed = now_s();
       }
       meet();

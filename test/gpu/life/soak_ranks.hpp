@@ -45,6 +45,7 @@ struct Soak {
       steady;  ///< while a file of this name exists, no communicator comes or goes, nor does the process end
   std::barrier<> barrier;
   Slot slots[3];
+  uint32_t slots_used = 3;
   bool stop = false, renew = false;  ///< rank 0's word, read behind the barrier
   std::atomic<uint64_t> progress{0}, calls{0}, replays{0}, communicators{0}, checked{0};
   std::vector<std::atomic<const char*>> steps;  ///< what each rank is doing
