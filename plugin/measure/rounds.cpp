@@ -20,6 +20,11 @@ Effort effort_for(MeasureChoice choice, uint64_t max_bytes) {
   return effort;
 }
 
+uint32_t Effort::calls_of(uint64_t bytes) const {
+  constexpr uint64_t kSmall = 64 << 10;
+  return bytes <= kSmall ? calls : static_cast<uint32_t>(std::max<uint64_t>(calls * kSmall / bytes, 1));
+}
+
 std::vector<Trial> first_trials(const Plan& plan, const Effort& effort) {
   const size_t last = effort.sizes.size() - 1;
   std::vector<size_t> few = {0, last / 2, last};

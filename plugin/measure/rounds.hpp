@@ -16,8 +16,11 @@ namespace onehop {
 struct Effort {
   std::vector<uint64_t> sizes;  ///< bytes of a call, ascending; the last is the plan's largest
   uint32_t first_samples = 3, samples = 9;
-  uint32_t calls = 3;  ///< in a sample
+  uint32_t calls = 3;  ///< in a sample, of small calls
   size_t leaders = 3;  ///< candidates that are measured at every size
+
+  /// Calls in a sample: of large ones, which take long enough to be timed by themselves, fewer.
+  uint32_t calls_of(uint64_t bytes) const;
 };
 Effort effort_for(MeasureChoice, uint64_t max_bytes);
 

@@ -48,10 +48,10 @@ class Measure {
       measured_.back().timings.sizes = effort.sizes;
       measured_.back().trials = first_trials(s.member().plan, effort);
     });
-    result = round(effort.first_samples, effort.calls);
+    result = round(effort, effort.first_samples);
     if (result != nccl::kSuccess) return result;
     for (Measured& m : measured_) m.trials = second_trials(m.timings, effort);
-    result = round(effort.samples, effort.calls);
+    result = round(effort, effort.samples);
     if (result != nccl::kSuccess) return result;
     for (Measured& m : measured_) {
       Member& member = m.subject.member();
@@ -87,13 +87,13 @@ class Measure {
 
   /// All trials of every pending member, in lockstep: several ranks of a communicator may live in this
   /// process.
-  nccl::Result round(uint32_t samples, uint32_t calls) {
+  nccl::Result round(const Effort& effort, uint32_t samples) {
     size_t most = 0;
     for (Measured& m : measured_) {
       m.times.clear();
       if (m.subject.member().pending) most = std::max(most, m.trials.size());
     }
-    for (size_t t = 0; t < most; ++t) capture(t, samples, calls);
+    for (size_t t = 0; t < most; ++t) capture(t, effort, samples);
     log::debug("measuring: {} graphs captured", most);
     meet_in_process(members_);
     // A rank without its graphs would let the others wait.
@@ -107,7 +107,7 @@ class Measure {
       for_trial(t, [&](Measured& m) -> Status {
         Result<std::vector<double>> us = m.subject.times_us(2 * samples * t, samples);
         if (!us) return us.error();
-        for (double& sample : *us) sample /= calls;
+        for (double& sample : *us) sample /= effort.calls_of(m.trials[t].bytes);
         m.times.push_back(time_of(std::move(*us)));
         return {};
       });
@@ -130,35 +130,39 @@ class Measure {
     }
   }
 
-  void capture(size_t t, uint32_t samples, uint32_t calls) {
+  void capture(size_t t, const Effort& effort, uint32_t samples) {
     for_trial(t, [](Measured& m) { return m.subject.begin(); });
     for (uint32_t sample = 0; sample < samples; ++sample) {
       for_trial(t, [](Measured& m) { return m.subject.meet(m.subject.view()); });
       for_trial(t, [](Measured& m) { return m.subject.time(); });
-      for (uint32_t call = 0; call < calls; ++call) {
+      for (uint32_t call = 0; call < effort.calls; ++call) {
         bool nccl = false;
         for_trial(t, [&](Measured& m) {
           const auto& [method, bytes] = m.trials[t];
+          if (call >= effort.calls_of(bytes)) return Status{};
           nccl = nccl || !method;
           if (!method) return Status{};
           return m.subject.run(m.subject.view(), *method, bytes,
                                m.subject.member().plan.piece(*method, Element::kBfloat16));
         });
-        if (nccl) capture_nccl(t);
+        if (nccl) capture_nccl(t, effort, call);
       }
       for_trial(t, [](Measured& m) { return m.subject.time(); });
     }
     for_trial(t, [](Measured& m) { return m.subject.end(); });
   }
 
-  void capture_nccl(size_t t) {
+  void capture_nccl(size_t t, const Effort& effort, uint32_t call) {
+    const auto takes_part = [&](const Trial& trial) {
+      return !trial.method && call < effort.calls_of(trial.bytes);
+    };
     (void)nccl_.GroupStart();
     for_trial(t, [&](Measured& m) {
-      return m.trials[t].method ? Status{} : m.subject.run_nccl(nccl_, m.trials[t].bytes);
+      return takes_part(m.trials[t]) ? m.subject.run_nccl(nccl_, m.trials[t].bytes) : Status{};
     });
     const nccl::Result ended = nccl_.GroupEnd();
     for_trial(t, [&](Measured& m) -> Status {
-      if (m.trials[t].method) return {};
+      if (!takes_part(m.trials[t])) return {};
       if ((ended == nccl::kSuccess || ended == nccl::kInProgress) && usable(nccl_, m.subject.member().handle))
         return {};
       return Error{"NCCL's AllReduce in a capture: error " + std::to_string(ended)};

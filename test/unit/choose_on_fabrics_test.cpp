@@ -211,6 +211,41 @@ TEST(ChooseOnFabrics, NoiseCostsLittle) {
   }
 }
 
+/// Set-up is to take less than 150 ms; graphs to be made, and the pairs, take some of that as well.
+TEST(Effort, TakesLittleTimeOnEveryFabric) {
+  for (const Fabric& f : kFabrics) {
+    SCOPED_TRACE(f.name);
+    Settings settings;
+    settings.measure = MeasureChoice::kQuick;
+    settings.max_bytes = kMaxBytes;
+    const Plan plan = *make_plan(settings, staging_of(f), f.ranks);
+    const Effort effort = effort_for(MeasureChoice::kQuick, kMaxBytes);
+    Timings timings{effort.sizes, {}};
+    double us = 0;
+    const auto take = [&](const std::vector<Trial>& trials, uint32_t samples) {
+      for (const Trial& trial : trials) {
+        note(timings, trial, measured(f, trial, samples, kExact));
+        us += samples * effort.calls_of(trial.bytes) *
+              time_of(f, trial.method, static_cast<double>(trial.bytes));
+      }
+    };
+    take(first_trials(plan, effort), effort.first_samples);
+    take(second_trials(timings, effort), effort.samples);
+    EXPECT_LT(us, 75'000);
+  }
+}
+
+TEST(Effort, HasFewerLargeCallsInASample) {
+  const Effort quick = effort_for(MeasureChoice::kQuick, kMaxBytes),
+               full = effort_for(MeasureChoice::kFull, kMaxBytes);
+  EXPECT_EQ(quick.calls_of(1024), 3u);
+  EXPECT_EQ(quick.calls_of(64 << 10), 3u);
+  EXPECT_EQ(quick.calls_of(256 << 10), 1u);
+  EXPECT_EQ(full.calls_of(64 << 10), 10u);
+  EXPECT_EQ(full.calls_of(256 << 10), 2u);
+  EXPECT_EQ(full.calls_of(8 << 20), 1u);
+}
+
 std::string islands_of(const std::optional<Islands>& islands, uint32_t ranks) {
   return islands ? show_islands({islands->island, ranks}) : "none";
 }

@@ -105,7 +105,7 @@ int be_process(char** argv) {
   if ((s.taken == 0) != kind.stock) fail(kind.stock ? "calls were taken" : "no call was taken");
   std::string off;
   for (const Soak::Slot& slot : soak.slots)
-    if (!slot.on) off += std::to_string(slot.ranks) + " ranks: " + slot.reason + "; ";
+    if (slot.ranks > 0 && !slot.on) off += std::to_string(slot.ranks) + " ranks: " + slot.reason + "; ";
   std::ofstream(argv[7]) << Results::Json{{"kind", kind.name},
                                           {"algo", kind.algo},
                                           {"staging", kind.staging},
