@@ -70,8 +70,8 @@ class Search {
     if (!d.trouble.empty())
       add(Severity::kOff, "cuda-does-not-start", "CUDA does not start: " + d.trouble,
           "no job can use the GPUs",
-          "compare the driver's version in nvidia-smi and /proc/driver/nvidia/version; restart after an "
-          "update");
+          "see that CUDA_VISIBLE_DEVICES names GPUs and that /dev/nvidia* are there; compare the driver's "
+          "version in nvidia-smi and /proc/driver/nvidia/version, and restart after an update");
     if (const int built = static_cast<int>(std::strtol(f_.built_with_cuda.c_str(), nullptr, 10));
         d.cuda_version != 0 && built > d.cuda_version / 1000)
       add(Severity::kOff, "driver-too-old",
