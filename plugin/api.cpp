@@ -69,7 +69,8 @@ int onehopGetMachine(ncclComm* handle, char* text, size_t size) {
     const onehop::Plan& plan = comm->plan();
     for (uint32_t i = 0; i < plan.candidate_count; ++i)
       all += (i == 0 ? "\"" : ", \"") + std::string(name_of(plan.candidates[i])) + '"';
-    all += "], \"blocks\": " + std::to_string(comm->planned()->most_blocks) + "}";
+    all += "], \"islands\": \"" + onehop::show_islands({plan.islands.island, plan.layout.ranks});
+    all += "\", \"blocks\": " + std::to_string(comm->planned()->most_blocks) + "}";
     if (all.size() >= size) return -1;
     std::memcpy(text, all.c_str(), all.size() + 1);
     return 0;
@@ -97,7 +98,7 @@ int onehopSetPlan(ncclComm* handle, const char* text, char* why, size_t size) {
     onehop::Plan plan = comm->plan();
     onehop::Timings timings;
     const onehop::Status used =
-        use_plan(**found, comm->planned()->most_blocks, globals().settings.max_bytes, plan, timings);
+        use_plan(**found, comm->planned()->most_blocks, globals().settings, plan, timings);
     if (!used) return refuse(used.reason().c_str());
     comm->set_plan(plan);
     return 0;

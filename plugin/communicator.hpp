@@ -35,7 +35,10 @@ class Communicator {
   void allow_plans(Planned planned) { planned_ = std::move(planned); }
   const std::optional<Planned>& planned() const { return planned_; }
   /// Not while a call is under way. Collective.
-  void set_plan(const Plan& plan) { plan_ = plan; }
+  void set_plan(const Plan& plan) {
+    plan_ = plan;
+    staging_->view().islands = plan.islands;
+  }
 
   Statistics& statistics() { return record_->statistics; }
   const Statistics& statistics() const { return record_->statistics; }

@@ -79,38 +79,6 @@ bool parse_bytes(std::string_view text, uint64_t& value) {
   return true;
 }
 
-/// Islands divided by '/', ranks by ',', and first-last for several.
-bool parse_islands(std::string_view text, std::vector<uint8_t>& islands) {
-  islands.clear();
-  if (text == "auto") return true;
-  constexpr uint8_t kNone = 0xFF;
-  std::vector<uint8_t> found(kMaxRanks, kNone);
-  uint32_t island = 0, size = 0, ranks = 0;
-  while (true) {
-    const size_t end = text.find_first_of("/,");
-    const std::string_view item = text.substr(0, end);
-    const size_t dash = item.find('-');
-    uint64_t first = 0, last = 0;
-    if (!parse_number(item.substr(0, dash), kMaxRanks - 1, first)) return false;
-    last = first;
-    if (dash != std::string_view::npos && !parse_number(item.substr(dash + 1), kMaxRanks - 1, last))
-      return false;
-    for (uint64_t rank = first; rank <= last; ++rank) {
-      if (found[rank] != kNone || ++size > kMaxHopRanks) return false;
-      found[rank] = static_cast<uint8_t>(island);
-      ++ranks;
-    }
-    if (first > last || size == 0) return false;
-    if (end == std::string_view::npos) break;
-    if (text[end] == '/') ++island, size = 0;
-    text.remove_prefix(end + 1);
-  }
-  found.resize(ranks);
-  if (island == 0 || std::find(found.begin(), found.end(), kNone) != found.end()) return false;
-  islands = std::move(found);
-  return true;
-}
-
 constexpr SettingRow kRows[] = {
     {"ONEHOP_ENABLE", "0 or 1", "1", false,
      "0 leaves every call to NCCL. If it is 0 on some ranks only, the others decline too.",
@@ -209,6 +177,37 @@ std::string unknown_variable(std::string_view name) {
 }
 
 }  // namespace
+
+bool parse_islands(std::string_view text, std::vector<uint8_t>& islands) {
+  islands.clear();
+  if (text == "auto") return true;
+  constexpr uint8_t kNone = 0xFF;
+  std::vector<uint8_t> found(kMaxRanks, kNone);
+  uint32_t island = 0, size = 0, ranks = 0;
+  while (true) {
+    const size_t end = text.find_first_of("/,");
+    const std::string_view item = text.substr(0, end);
+    const size_t dash = item.find('-');
+    uint64_t first = 0, last = 0;
+    if (!parse_number(item.substr(0, dash), kMaxRanks - 1, first)) return false;
+    last = first;
+    if (dash != std::string_view::npos && !parse_number(item.substr(dash + 1), kMaxRanks - 1, last))
+      return false;
+    for (uint64_t rank = first; rank <= last; ++rank) {
+      if (found[rank] != kNone || ++size > kMaxHopRanks) return false;
+      found[rank] = static_cast<uint8_t>(island);
+      ++ranks;
+    }
+    if (first > last || size == 0) return false;
+    if (end == std::string_view::npos) break;
+    if (text[end] == '/') ++island, size = 0;
+    text.remove_prefix(end + 1);
+  }
+  found.resize(ranks);
+  if (island == 0 || std::find(found.begin(), found.end(), kNone) != found.end()) return false;
+  islands = std::move(found);
+  return true;
+}
 
 std::string show_islands(std::span<const uint8_t> islands) {
   if (islands.empty()) return "auto";

@@ -74,7 +74,9 @@ SettingsReport settings_of_privileged();
 /// Equal on two ranks exactly if all their `agree` settings are.
 uint64_t settings_hash(const Settings&);
 
-/// The island of each rank, as ONEHOP_ISLANDS has it; "auto" for none.
+/// The island of each rank, as ONEHOP_ISLANDS has it: islands divided by '/', ranks by ',', and first-last
+/// for several. "auto" for none.
+bool parse_islands(std::string_view text, std::vector<uint8_t>& islands);
 std::string show_islands(std::span<const uint8_t> islands);
 
 /// docs/settings.md.

@@ -58,9 +58,9 @@ ONEHOP_API int onehopGetStatistics(onehopStatistics* statistics);
 ONEHOP_API int onehopEnable(struct ncclComm* comm, int enable);
 
 /* For `onehop tune`. What a plan file knows this communicator by, and the methods that it may name, as JSON:
- * {"machine": {...}, "methods": [...], "blocks": N}. Only where ONEHOP_PLAN names a file that every rank has,
- * be it one without plans. Returns 0, or -1 if the communicator is not on, has no such file, or `size` bytes
- * are too few. */
+ * {"machine": {...}, "methods": [...], "islands": "0,1/2,3", "blocks": N}. Only where ONEHOP_PLAN names a
+ * file that every rank has, be it one without plans. Returns 0, or -1 if the communicator is not on, has no
+ * such file, or `size` bytes are too few. */
 ONEHOP_API int onehopGetMachine(struct ncclComm* comm, char* text, size_t size);
 
 /* For `onehop tune`. From now on the communicator does what its plan in this text says, which has the form of

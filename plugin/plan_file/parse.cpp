@@ -158,6 +158,12 @@ Result<FilePlan> plan_of(const Json& json, const std::string& where) {
     for (size_t f = 0; f < kFacts; ++f) plan.machine.facts[f] = facts.text(kFactNames[f]);
     if (!facts.reason().empty()) return Error{facts.reason()};
   }
+  if (const Json* islands = fields.find("islands", false)) {
+    const auto* text = islands->get_ptr<const std::string*>();
+    if (text == nullptr || text->size() > kLongestFact || !parse_islands(*text, plan.islands) ||
+        plan.islands.empty())
+      fields.wrong("has \"islands\" that are none");
+  }
   const Json* ranges = fields.find("ranges");
   if (ranges != nullptr && (!ranges->is_array() || ranges->empty() || ranges->size() > Plan{}.ranges.size()))
     fields.wrong("has no list of 1 to " + std::to_string(Plan{}.ranges.size()) + " ranges");
@@ -167,6 +173,8 @@ Result<FilePlan> plan_of(const Json& json, const std::string& where) {
     const Result<FilePlan::Range> range =
         range_of(item, below, "range " + std::to_string(plan.ranges.size() + 1) + " of " + where);
     if (!range) return range.error();
+    if (range->method == Method::kIslands && plan.islands.empty())
+      return Error{where + " has no \"islands\", and a range that needs them"};
     plan.ranges.push_back(*range);
   }
   return plan;

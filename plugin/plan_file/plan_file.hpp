@@ -31,7 +31,8 @@ struct FilePlan {
     double us = 0, nccl_us = 0;    ///< that it took; `us` only with a method
   };
   Machine machine;
-  std::string measured;  ///< when and how, for people
+  std::string measured;          ///< when and how, for people
+  std::vector<uint8_t> islands;  ///< of each rank, where a range has the method islands
   std::vector<Range> ranges;
 };
 
@@ -49,9 +50,10 @@ Result<PlanFile> read_plan_file(const std::string& path);
 /// The plan for `machine`; an Error says in what the nearest differs.
 Result<const FilePlan*> find_plan(const PlanFile&, const Machine&);
 
-/// Sets the ranges of `plan`, up to `max_bytes`, and the times that led to them. An Error, with nothing
-/// changed, if this communicator cannot run it: a method that no memory was laid out for, or that was not
-/// probed, or a launch of more than `most_blocks` blocks.
-Status use_plan(const FilePlan&, uint32_t most_blocks, uint64_t max_bytes, Plan& plan, Timings&);
+/// Sets the ranges of `plan`, up to ONEHOP_MAX_BYTES, its islands and the times that led to them. An Error,
+/// with nothing changed, if this communicator cannot run it: a method that no memory was laid out for, or
+/// that was not probed, a launch of more than `most_blocks` blocks, or islands that are not those of
+/// ONEHOP_ISLANDS.
+Status use_plan(const FilePlan&, uint32_t most_blocks, const Settings&, Plan& plan, Timings&);
 
 }  // namespace onehop

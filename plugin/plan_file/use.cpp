@@ -26,7 +26,26 @@ Result<const FilePlan*> find_plan(const PlanFile& file, const Machine& machine) 
   return Error{why};
 }
 
-Status use_plan(const FilePlan& from, uint32_t most_blocks, uint64_t max_bytes, Plan& plan,
+namespace {
+
+/// Those of the file, where it needs some; else those that the communicator has.
+Result<Islands> islands_for(const FilePlan& from, const Settings& settings, const Plan& plan) {
+  const uint32_t ranks = plan.layout.ranks;
+  if (std::none_of(from.ranges.begin(), from.ranges.end(),
+                   [](const FilePlan::Range& range) { return range.method == Method::kIslands; }))
+    return plan.islands;
+  const std::string which = "its islands " + show_islands(from.islands);
+  if (from.islands.size() != ranks) return Error{which + " are not of " + std::to_string(ranks) + " ranks"};
+  if (std::equal(from.islands.begin(), from.islands.end(), plan.islands.island)) return plan.islands;
+  if (settings.islands.size() == ranks) return Error{which + " are not those of ONEHOP_ISLANDS"};
+  // The memory of those that are no partners was not mapped.
+  if (ranks > kMaxHopRanks) return Error{which + " are not those of this communicator"};
+  return make_islands(from.islands.data(), ranks);
+}
+
+}  // namespace
+
+Status use_plan(const FilePlan& from, uint32_t most_blocks, const Settings& settings, Plan& plan,
                 Timings& timings) {
   const auto begin = plan.candidates.begin(), end = begin + plan.candidate_count;
   for (const FilePlan::Range& range : from.ranges) {
@@ -37,12 +56,15 @@ Status use_plan(const FilePlan& from, uint32_t most_blocks, uint64_t max_bytes, 
       return Error{std::string(name_of(*range.method)) + " with " + std::to_string(range.most.blocks) +
                    " blocks has more than the " + std::to_string(most_blocks) + " that run at once here"};
   }
+  const Result<Islands> islands = islands_for(from, settings, plan);
+  if (!islands) return islands.error();
+  plan.islands = *islands;
   plan.count = 0;
   timings = {};
   timings.rows.push_back({std::nullopt, {}});
   for (const FilePlan::Range& range : from.ranges) {
     if (range.method && timings.of(range.method) == nullptr) timings.rows.push_back({range.method, {}});
-    plan.add(std::min(range.up_to, max_bytes), range.method, range.most);
+    plan.add(std::min(range.up_to, settings.max_bytes), range.method, range.most);
   }
   for (const FilePlan::Range& range : from.ranges) {
     timings.sizes.push_back(range.measured_at);

@@ -46,7 +46,8 @@ void plan_from_file(Member& m) {
   m.planned->machine[Fact::kStaging] = name_of(m.kind);
   const Result<const FilePlan*> found = find_plan(*file, m.planned->machine);
   Status used = found ? Status{} : Status{found.error()};
-  if (used) used = use_plan(**found, m.planned->most_blocks, globals().settings.max_bytes, m.plan, m.timings);
+  if (used) used = use_plan(**found, m.planned->most_blocks, globals().settings, m.plan, m.timings);
+  m.staging->view().islands = m.plan.islands;
   m.from_file = static_cast<bool>(used);
   if (!used && m.first_of_node) say_unused(used.reason());
 }

@@ -19,7 +19,7 @@ void check(const onehop::FilePlan& from, onehop::StagingKind kind, uint32_t rank
   if (!plan) return;
   constexpr uint32_t kMostBlocks = 16;
   Timings timings;
-  const Status used = use_plan(from, kMostBlocks, settings.max_bytes, *plan, timings);
+  const Status used = use_plan(from, kMostBlocks, settings, *plan, timings);
   must(static_cast<bool>(used) || !used.reason().empty());
   must(plan->max_bytes() <= settings.max_bytes);
   must(plan->count >= 1 && plan->count <= plan->ranges.size());
@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string& fact : plan.machine.facts)
       for (const char c : fact) must(is_fact_character(c));
     for (const StagingKind kind : kStagingKinds)
-      for (const uint32_t ranks : {2u, 5u, 16u}) check(plan, kind, ranks);
+      for (const uint32_t ranks : {2u, 4u, 5u, 16u, static_cast<uint32_t>(plan.islands.size())})
+        check(plan, kind, ranks);
   }
   return 0;
 }

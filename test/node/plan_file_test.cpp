@@ -15,9 +15,9 @@ const std::string kAllPull =
     R"({"up_to": 65536, "method": "one-shot pull", "blocks": 2, "workers": 64, "measured_at": 4096, "us": 2.5, "nccl_us": 6},
        {"up_to": 8388608, "method": "one-shot pull", "blocks": 8, "workers": 256, "measured_at": 262144, "us": 9.5, "nccl_us": 16})";
 
-std::string file_of(const Machine& machine, const std::string& ranges) {
-  return R"({"format": 1, "plans": [{"machine": )" + to_json(machine) +
-         R"(, "measured": "by hand", "ranges": [)" + ranges + "]}]}";
+std::string file_of(const Machine& machine, const std::string& ranges, const std::string& islands = "") {
+  return R"({"format": 1, "plans": [{"machine": )" + to_json(machine) + R"(, "measured": "by hand", )" +
+         (islands.empty() ? "" : R"("islands": ")" + islands + R"(", )") + R"("ranges": [)" + ranges + "]}]}";
 }
 
 Job planned(Job job, const std::string& text) {
@@ -174,11 +174,30 @@ TEST(PlanFile, ThatDiffersBetweenRanksIsNotUsed) {
   }
 }
 
+constexpr char kAllIslands[] =
+    R"({"up_to": 8388608, "method": "islands", "measured_at": 4096, "us": 2.5, "nccl_us": 6})";
+
 // Protects: a method without memory or links that were probed.
 TEST(PlanFile, WithAMethodThatCannotServeIsNotUsed) {
-  const std::string islands =
-      R"({"up_to": 8388608, "method": "islands", "measured_at": 4096, "us": 2.5, "nccl_us": 6})";
-  expect_unused(planned({}, file_of(machine_of({}), islands)), "islands cannot serve this communicator");
+  expect_unused(planned({}, file_of(machine_of({}), kAllIslands, "0/1")),
+                "islands cannot serve this communicator");
+}
+
+// Protects: the kernels' islands, which were others while the memory was laid out.
+TEST(PlanFile, BringsItsIslands) {
+  const Machine machine = machine_of({.ranks = 4});
+  Job job = planned({.ranks = 4}, file_of(machine, kAllIslands, "0,2/1,3"));
+  job.of[0] = {{"ONEHOP_STANDIN_LAUNCHES", "launches"}};
+  const Outcome outcome = run_counted(job);
+  EXPECT_EQ(
+      outcome.log("islands up to 524288 bytes (0,2/1,3) (2.5 us at 4096, NCCL 6.0) (plan plan.json)").size(),
+      1u);
+  const auto found = outcome.files.find("launches");
+  ASSERT_NE(found, outcome.files.end());
+  EXPECT_NE(found->second.find("\nislands 0 x 0 0 1 0 1\n"), std::string::npos) << found->second;
+  expect_unused(planned({.ranks = 4, .environment = {{"ONEHOP_ISLANDS", "0-1/2-3"}}},
+                        file_of(machine, kAllIslands, "0,2/1,3")),
+                "its islands 0,2/1,3 are not those of ONEHOP_ISLANDS");
 }
 
 TEST(PlanFile, ThatLeavesEverythingToNcclIsOff) {

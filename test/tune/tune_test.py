@@ -175,6 +175,16 @@ class Tune(unittest.TestCase):
         self.assertEqual([(m["ranks"], m["processes"]) for m in machines], [("3", "1"), ("2", "2")])
         self.assertIn("PCI 0.0.0 0.0.0;", machines[1]["links"])
 
+    def test_islands_are_those_of_the_links_or_the_users(self):
+        self.tune("--sizes", "1024", "--one-process", ranks=8,
+                  env={"ONEHOP_STANDIN_FABRIC": "two-sockets-interleaved", "ONEHOP_STANDIN_DEVICES": "8"})
+        self.assertIn(", islands 0,2,4,6/1,3,5,7", json.loads(self.state.read_text())["options"])
+        self.state.unlink()
+        self.tune("--sizes", "1024", "--one-process", "--islands", "0,3/1-2", ranks=4)
+        self.assertIn(", islands 0,3/1,2", json.loads(self.state.read_text())["options"])
+        self.state.unlink()
+        self.assertIn("--islands", self.tune("--islands", "0-1/2", ranks=4, code=1).stderr)
+
     def test_host_memory_has_a_plan_of_its_own(self):
         self.tune("--sizes", "1024", "--staging", "host")
         plan = json.loads(self.plan.read_text())["plans"][0]

@@ -42,10 +42,14 @@ class Folder {
   char path_[32] = "/tmp/onehop-plan-XXXXXX";
 };
 
-Plan plan_for(uint32_t ranks, StagingKind kind = StagingKind::kPeer, uint64_t max_bytes = 512 << 10) {
+Settings settings_of(uint64_t max_bytes) {
   Settings settings;
   settings.max_bytes = max_bytes;
-  return *make_plan(settings, kind, ranks);
+  return settings;
+}
+
+Plan plan_for(uint32_t ranks, StagingKind kind = StagingKind::kPeer, uint64_t max_bytes = 512 << 10) {
+  return *make_plan(settings_of(max_bytes), kind, ranks);
 }
 
 /// Whatever was read: only what a communicator may be told.
@@ -172,6 +176,12 @@ TEST(PlanFile, OfWhichSomethingIsWrongSaysWhat) {
       {"\"ranks\": \"2\"", "\"ranks\": 2", "\"ranks\""},
       {"\"driver\": \"d\", ", "", "\"driver\""},
       {"today", "to\tday", "no JSON"},
+      {"\"today\"", "\"today\", \"islands\": 7", "\"islands\""},
+      {"\"today\"", "\"today\", \"islands\": \"auto\"", "\"islands\""},
+      {"\"today\"", "\"today\", \"islands\": \"0/0\"", "\"islands\""},
+      {"\"today\"", "\"today\", \"islands\": \"0/2\"", "\"islands\""},
+      {"\"today\"", "\"today\", \"islands\": \"0/99\"", "\"islands\""},
+      {"one-shot push", "islands", "no \"islands\""},
       {"\"plans\": [", "\"plans\": [1,", "no object"},
       {"\"plans\": [", nest.c_str(), "nested"},
       {"\"us\": 2.5", digits.c_str(), "no JSON"},
@@ -280,7 +290,7 @@ TEST(UsePlan, SetsRangesAndTimes) {
   const FilePlan from = parse_plan_file(kGood)->plans[0];
   Plan plan = plan_for(2);
   Timings timings;
-  ASSERT_TRUE(use_plan(from, kMaxBlocks, 512 << 10, plan, timings));
+  ASSERT_TRUE(use_plan(from, kMaxBlocks, Settings{}, plan, timings));
   ASSERT_EQ(plan.count, 3u);
   EXPECT_EQ(plan.max_bytes(), 512u << 10);
   const Decision small = decide({2048, nccl::kBfloat16, nccl::kSum}, plan),
@@ -303,9 +313,57 @@ TEST(UsePlan, StaysBelowMaxBytes) {
        {uint64_t{1}, uint64_t{4095}, uint64_t{4096}, uint64_t{10000}, uint64_t{512} << 10}) {
     Plan plan = plan_for(2, StagingKind::kPeer, max_bytes);
     Timings timings;
-    ASSERT_TRUE(use_plan(from, kMaxBlocks, max_bytes, plan, timings));
+    ASSERT_TRUE(use_plan(from, kMaxBlocks, settings_of(max_bytes), plan, timings));
     EXPECT_EQ(plan.max_bytes(), max_bytes);
   }
+}
+
+/// A plan for `ranks` ranks that names islands.
+FilePlan with_islands(const std::string& islands) {
+  const std::string text = with(with(kGood, "one-shot push", "islands"), "\"today\"",
+                                "\"today\", \"islands\": \"" + islands + '"');
+  const Result<PlanFile> file = parse_plan_file(text);
+  EXPECT_TRUE(file) << file.reason();
+  FilePlan plan = file->plans[0];
+  plan.ranges[2].method = Method::kIslands;
+  return plan;
+}
+
+TEST(UsePlan, BringsItsIslands) {
+  Plan plan = plan_for(4);
+  Timings timings;
+  ASSERT_TRUE(use_plan(with_islands("0,2/1,3"), kMaxBlocks, Settings{}, plan, timings));
+  EXPECT_EQ(show_islands({plan.islands.island, 4}), "0,2/1,3");
+  EXPECT_EQ(plan.islands.runs, 4u);
+  EXPECT_GT(plan.piece(Method::kIslands, Element::kFloat64), 0u);
+  // A plan that has none leaves those that there are.
+  const FilePlan none = parse_plan_file(kGood)->plans[0];
+  ASSERT_TRUE(use_plan(none, kMaxBlocks, Settings{}, plan, timings));
+  EXPECT_EQ(show_islands({plan.islands.island, 4}), "0,2/1,3");
+}
+
+// Protects: what the user names, and memory that was not mapped.
+TEST(UsePlan, DoesNotChangeIslandsThatMustStay) {
+  const auto used = [](const std::string& islands, uint32_t ranks, const std::string& named) {
+    Settings settings;
+    EXPECT_TRUE(parse_islands(named, settings.islands));
+    Plan plan = *make_plan(settings, StagingKind::kPeer, ranks);
+    const std::string before = show_islands({plan.islands.island, ranks});
+    Timings timings;
+    const Status status = use_plan(with_islands(islands), kMaxBlocks, settings, plan, timings);
+    if (!status) {
+      EXPECT_EQ(show_islands({plan.islands.island, ranks}), before);
+    }
+    return status ? "" : status.reason();
+  };
+  EXPECT_EQ(used("0,2/1,3", 4, "0-1/2-3"), "its islands 0,2/1,3 are not those of ONEHOP_ISLANDS");
+  EXPECT_EQ(used("0,2/1,3", 4, "0,2/1,3"), "");
+  EXPECT_EQ(used("0,2/1,3", 4, "0-3/4-7"), "");  // named for eight ranks
+  EXPECT_EQ(used("0,2/1,3", 6, "auto"), "its islands 0,2/1,3 are not of 6 ranks");
+  // Ten ranks have islands and nothing else.
+  EXPECT_EQ(used("0,2,4,6,8/1,3,5,7,9", 10, "auto"),
+            "its islands 0,2,4,6,8/1,3,5,7,9 are not those of this communicator");
+  EXPECT_EQ(used("0-4/5-9", 10, "auto"), "");
 }
 
 // Protects: memory that was not laid out, links that were not probed, and blocks that cannot run at once.
@@ -314,7 +372,7 @@ TEST(UsePlan, RefusesWhatTheCommunicatorCannotServe) {
   const auto refused = [](const FilePlan& from, uint32_t most_blocks, Plan plan, const std::string& reason) {
     const std::string before = describe(plan);
     Timings timings;
-    const Status used = use_plan(from, most_blocks, 512 << 10, plan, timings);
+    const Status used = use_plan(from, most_blocks, Settings{}, plan, timings);
     ASSERT_FALSE(used);
     EXPECT_NE(used.reason().find(reason), std::string::npos) << used.reason();
     EXPECT_EQ(describe(plan), before) << "nothing is changed";
@@ -324,13 +382,14 @@ TEST(UsePlan, RefusesWhatTheCommunicatorCannotServe) {
   for (uint32_t m = 0; m < kMethods; ++m) {
     FilePlan from = good;
     from.ranges[2].method = static_cast<Method>(m);
+    from.islands = {0, 1, 0, 1};
     for (const StagingKind kind : kStagingKinds)
       for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks) {
         const Result<Plan> made = make_plan(Settings{}, kind, ranks);
         if (!made) continue;
         Plan plan = *made;
         Timings timings;
-        if (!use_plan(from, kMaxBlocks, 512 << 10, plan, timings)) continue;
+        if (!use_plan(from, kMaxBlocks, Settings{}, plan, timings)) continue;
         for (uint32_t r = 0; r < plan.count; ++r)
           if (plan.ranges[r].method) {
             EXPECT_GT(plan.piece(*plan.ranges[r].method, Element::kFloat64), 0u) << describe(plan);

@@ -9,7 +9,7 @@ namespace onehop::tune {
 namespace {
 
 Choices two_ranks(std::vector<uint64_t> sizes) {
-  return {std::move(sizes), {Method::kOneShot, Method::kOneShotPull}, 2};
+  return {std::move(sizes), {Method::kOneShot, Method::kOneShotPull}, {0, 1}, 2};
 }
 
 Measured measured(int round, uint64_t bytes, Method method, Geometry most, double us, double nccl_us) {

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   int ranks = 0;
   bool one_process = false, share_gpus = false, verbose = false;
-  std::string out = "onehop-plan.json", state, plugin, staging = "auto", effort = "normal";
+  std::string out = "onehop-plan.json", state, plugin, staging = "auto", effort = "normal", islands = "auto";
   std::vector<uint64_t> sizes;
   double margin = 0.95;
   int deadline_s = 20;
@@ -107,6 +107,10 @@ class Tune {
         options_.sizes.back() > kLargestPlannedCall ||
         std::adjacent_find(options_.sizes.begin(), options_.sizes.end()) != options_.sizes.end())
       return Error{"--sizes: up to 16 different numbers of bytes from 2 to 8388608"};
+    std::vector<uint8_t> islands;
+    if (!parse_islands(options_.islands, islands) ||
+        (!islands.empty() && islands.size() != static_cast<size_t>(options_.ranks)))
+      return Error{"--islands: the ranks of each, as in 0-3/4-7, each rank once"};
     if (Status fits = can_take_plan(options_.out); !fits) return fits;
     Status status = make_workers();
     if (status) status = meet();
@@ -171,9 +175,22 @@ class Tune {
     environment["ONEHOP_TIMEOUT_S"] = std::to_string(std::max(options_.deadline_s / 2, 1));
     environment["ONEHOP_MAX_BYTES"] = std::to_string(options_.sizes.back());
     environment["ONEHOP_STAGING"] = options_.staging;
+    environment["ONEHOP_ISLANDS"] = options_.islands == "auto" ? found_islands(with) : options_.islands;
     stock_ = std::make_unique<Workers>(stock);
     onehop_ = std::make_unique<Workers>(with);
     return {};
+  }
+
+  /// As a communicator finds them that is measured when it is set up.
+  std::string found_islands(WorkerSetup setup) const {
+    constexpr int kFewest = 4, kMost = static_cast<int>(kMaxHopRanks);
+    if (options_.ranks < kFewest || options_.ranks > kMost || options_.share_gpus) return "auto";
+    setup.environment["ONEHOP_MEASURE"] = "quick";
+    setup.environment["ONEHOP_MAX_BYTES"] = "";  // with too little memory no links are measured
+    Workers workers(setup);
+    const Result<std::string> started = workers.start();
+    const auto json = started ? nlohmann::json::parse(*started, nullptr, false) : nlohmann::json();
+    return json.is_object() ? json.value("islands", "auto") : "auto";
   }
 
   /// Whoever has a plan file, even one without plans, can be told plans later. It has no name, and the
@@ -198,6 +215,7 @@ class Tune {
     choices_.margin = options_.margin;
     choices_.ranks = static_cast<uint32_t>(options_.ranks);
     choices_.most_blocks = json["blocks"];
+    (void)parse_islands(json["islands"].get<std::string>(), choices_.islands);
     for (const std::string method : json["methods"])
       for (uint32_t m = 0; m < kMethods; ++m)
         if (method == name_of(static_cast<Method>(m))) choices_.methods.push_back(static_cast<Method>(m));
@@ -212,6 +230,8 @@ class Tune {
     std::string text =
         "effort " + options_.effort + ", margin " + std::to_string(options_.margin) + ", sizes";
     for (const uint64_t bytes : options_.sizes) text += " " + std::to_string(bytes);
+    if (std::count(choices_.methods.begin(), choices_.methods.end(), Method::kIslands) > 0)
+      text += ", islands " + show_islands(choices_.islands);
     return text;
   }
 
@@ -290,8 +310,10 @@ class Tune {
                             {"us", 1},
                             {"nccl_us", 1}};
     if (step.most.blocks != 0) range["blocks"] = step.most.blocks, range["workers"] = step.most.workers;
-    const nlohmann::json plan = {
-        {"machine", nlohmann::json::parse(to_json(machine_))}, {"measured", ""}, {"ranges", {range}}};
+    const nlohmann::json plan = {{"machine", nlohmann::json::parse(to_json(machine_))},
+                                 {"measured", ""},
+                                 {"islands", show_islands(choices_.islands)},
+                                 {"ranges", {range}}};
     return nlohmann::json{{"format", 1}, {"plans", {plan}}}.dump();
   }
 
@@ -352,6 +374,9 @@ void onehop::tool::add_tune(CLI::App& app) {
   tune->add_option("--staging", options->staging, "as ONEHOP_STAGING")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "p2p", "host"}));
+  tune->add_option("--islands", options->islands,
+                   "the ranks of each, as in 0-3/4-7, for the method islands; auto: as the links have them")
+      ->capture_default_str();
   tune->add_option("--sizes", options->sizes, "bytes of the calls to measure")->delimiter(',');
   tune->add_option("--effort", options->effort, "how long to look")
       ->capture_default_str()

@@ -36,7 +36,13 @@ Json json_of(const FilePlan& plan) {
     json["nccl_us"] = range.nccl_us;
     ranges.push_back(json);
   }
-  return {{"machine", json_of(plan.machine)}, {"measured", plan.measured}, {"ranges", ranges}};
+  Json json = {{"machine", json_of(plan.machine)}, {"measured", plan.measured}};
+  const bool islands = std::any_of(plan.ranges.begin(), plan.ranges.end(), [](const FilePlan::Range& range) {
+    return range.method == Method::kIslands;
+  });
+  if (islands) json["islands"] = show_islands(plan.islands);
+  json["ranges"] = ranges;
+  return json;
 }
 
 Json json_of(const Measured& m) {

@@ -15,7 +15,7 @@ constexpr double kWorthIt = 0.97;
 CommView view_of(const Choices& choices) {
   CommView view;
   view.ranks = choices.ranks;
-  view.islands = equal_islands(choices.ranks, 2);
+  view.islands = make_islands(choices.islands.data(), choices.ranks);
   return view;
 }
 
@@ -115,6 +115,7 @@ FilePlan best_plan(const Choices& choices, const std::vector<Measured>& results)
     plan.ranges.push_back(range);
     below = bytes;
   }
+  plan.islands = choices.islands;
   return plan;
 }
 

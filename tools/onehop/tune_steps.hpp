@@ -36,6 +36,7 @@ struct Measured {
 struct Choices {
   std::vector<uint64_t> sizes;  ///< ascending
   std::vector<Method> methods;
+  std::vector<uint8_t> islands;  ///< of each rank
   uint32_t ranks = 2;
   uint32_t most_blocks = kMaxBlocks;
   double margin = 0.95;  ///< a method must take at most this part of NCCL's time

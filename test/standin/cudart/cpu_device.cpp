@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include "kernels/host/host_kernels.hpp"
@@ -281,7 +282,7 @@ class CpuDevice final : public Device {
 
   Status launch(const CommView& comm, const Operation& operation, Stream stream) override {
     come_to("launch");
-    note_launch(operation);
+    note_launch(comm, operation);
     return status_of("cannot launch a kernel", issue(stream, [=] {
                        come_to("kernel begins");
                        run_on_host(comm, operation, tampering_for(comm).get());
@@ -291,12 +292,16 @@ class CpuDevice final : public Device {
   }
 
  private:
-  /// What a GPU would be asked for, a line each, in the file that ONEHOP_STANDIN_LAUNCHES names.
-  static void note_launch(const Operation& operation) {
+  /// What a GPU would be asked for, a line each, in the file that ONEHOP_STANDIN_LAUNCHES names. Behind it
+  /// the island of each rank, for the method islands.
+  static void note_launch(const CommView& comm, const Operation& operation) {
     static const char* path = std::getenv("ONEHOP_STANDIN_LAUNCHES");
     if (path == nullptr) return;
-    std::ofstream(path, std::ios::app) << name_of(operation.method) << " " << int{operation.most_blocks}
-                                       << " x " << operation.workers << "\n";
+    std::ostringstream line;
+    line << name_of(operation.method) << " " << int{operation.most_blocks} << " x " << operation.workers;
+    for (uint32_t r = 0; operation.method == Method::kIslands && r < comm.ranks; ++r)
+      line << " " << int{comm.islands.island[r]};
+    std::ofstream(path, std::ios::app) << line.str() << "\n";
   }
 
   // The device's own allocations obey the rules of capture, as CUDA's do: the caller relaxes its thread
