@@ -78,7 +78,7 @@ TEST(LiveStatistics, ThatAreDamagedAreRefused) {
 
 TEST(LiveStatistics, AreReadWhileTheyGrow) {
   // Never unmapped, and its descriptor stays: so this is the last test of the file.
-  auto& table = *new StatisticsTable;
+  static auto& table = *new StatisticsTable;
   CommunicatorRecord& record = table.enter();
   table.list(record, {.state = RecordState::kOff, .rank = 0, .ranks = 3, .handle = 1, .reason = "why"});
   table.leave(record);

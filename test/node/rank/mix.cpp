@@ -221,7 +221,7 @@ SCENARIO(mix) {
   words >> seed >> rounds >> how;
   std::atomic<int32_t>& where = shown("where." + std::to_string(self.rank));
   if (how == "exits") exit_on_sigterm();
-  auto* mix = new Mix(self, seed, where);  // exit() must not wait for its streams
+  static Mix* mix = new Mix(self, seed, where);  // exit() must not wait for its streams
   for (uint32_t round = 0; round < rounds; ++round) mix->round();
   mix->finish();
 }
