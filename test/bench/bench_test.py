@@ -92,7 +92,7 @@ class Measures(unittest.TestCase):
     def test_ranks_that_share_a_gpu(self):
         document, done = self.check("--ranks", "4", "--sizes", "64,1M", *SHORT, cases=2, ONEHOP_STANDIN_DEVICES="1")
         self.assertEqual({row["processes"] for row in document["rows"]}, {1})
-        self.assertIn("do not fit on one GPU at once", done.stdout)
+        self.assertIn("may not fit on one GPU at once", done.stdout)
         self.assertEqual(len(document["not_measured"]), 2)
 
     def test_rivals(self):
