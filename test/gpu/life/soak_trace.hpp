@@ -1,8 +1,10 @@
 // What a rank of the soak put on its streams, and how far the GPU came: for the report of where it got stuck.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <string>
 
 #include "test/gpu/life/rank.hpp"
