@@ -67,30 +67,29 @@ constexpr bool is_geometry(uint64_t most_blocks, uint64_t workers) {
 
 /// The shape that is fastest where there is room.
 constexpr Geometry wanted_for(Method method, uint32_t packs, const CommView& comm) {
-  const uint32_t ranks = comm.ranks, share = (packs + ranks - 1) / ranks;
+  const uint32_t ranks = comm.ranks, items = items_of(method, packs, comm);
   // In host memory every look of every thread crosses the link. With several peers, more threads are more
   // looks in vain, which hold up the words that they look for.
   if (comm.in_host && ranks > 2) {
     const uint32_t few = ranks > 4 ? 1 : 2;
-    if (method == Method::kOneShotPull) return spread(packs, 256, packs <= 4096 ? few : 8);
-    if (method == Method::kTwoShotPull) return spread(share, 192, share <= 1024 ? few : 8);
+    if (method == Method::kOneShotPull) return spread(items, 256, items <= 4096 ? few : 8);
+    if (method == Method::kTwoShotPull) return spread(items, 192, items <= 1024 ? few : 8);
   }
   switch (method) {
     case Method::kOneShot:
     case Method::kOneShotPull:
       // Each thread reads one pack of every rank: with many ranks, small blocks on more multiprocessors are
       // faster; with few, a second block only costs the arrival that it makes necessary.
-      return spread(packs, ranks > 4 && packs <= 1024 ? 64 : 256, kMaxBlocks);
+      return spread(items, ranks > 4 && items <= 1024 ? 64 : 256, kMaxBlocks);
     case Method::kTwoShot:
     case Method::kTwoShotPull:
-      return spread(share, share <= 1024 ? 64 : 256, kMaxBlocks);
+      return spread(items, items <= 1024 ? 64 : 256, kMaxBlocks);
     // One stream out of each GPU: few blocks keep it full, and more disturb each other.
     case Method::kOneShotStaged:
-      return spread(packs, 256, 4);
     case Method::kTwoShotStaged:
-      return spread(share, 256, 4);
+      return spread(items, 256, 4);
     case Method::kIslands:
-      return spread((packs + comm.islands.smallest - 1) / comm.islands.smallest, 256, kMaxBlocks);
+      return spread(items, 256, kMaxBlocks);
   }
   return {};
 }

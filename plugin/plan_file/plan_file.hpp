@@ -34,6 +34,8 @@ struct FilePlan {
   std::string measured;          ///< when and how, for people
   std::vector<uint8_t> islands;  ///< of each rank, where a range has the method islands
   std::vector<Range> ranges;
+
+  bool has_islands() const;  ///< a range has that method
 };
 
 struct PlanFile {

@@ -5,6 +5,11 @@
 
 namespace onehop {
 
+bool FilePlan::has_islands() const {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const Range& range) { return range.method == Method::kIslands; });
+}
+
 Result<const FilePlan*> find_plan(const PlanFile& file, const Machine& machine) {
   const FilePlan* nearest = nullptr;
   size_t fewest = kFacts + 1;
@@ -31,9 +36,7 @@ namespace {
 /// Those of the file, where it needs some; else those that the communicator has.
 Result<Islands> islands_for(const FilePlan& from, const Settings& settings, const Plan& plan) {
   const uint32_t ranks = plan.layout.ranks;
-  if (std::none_of(from.ranges.begin(), from.ranges.end(),
-                   [](const FilePlan::Range& range) { return range.method == Method::kIslands; }))
-    return plan.islands;
+  if (!from.has_islands()) return plan.islands;
   const std::string which = "its islands " + show_islands(from.islands);
   if (from.islands.size() != ranks) return Error{which + " are not of " + std::to_string(ranks) + " ranks"};
   if (std::equal(from.islands.begin(), from.islands.end(), plan.islands.island)) return plan.islands;

@@ -37,10 +37,7 @@ Json json_of(const FilePlan& plan) {
     ranges.push_back(json);
   }
   Json json = {{"machine", json_of(plan.machine)}, {"measured", plan.measured}};
-  const bool islands = std::any_of(plan.ranges.begin(), plan.ranges.end(), [](const FilePlan::Range& range) {
-    return range.method == Method::kIslands;
-  });
-  if (islands) json["islands"] = show_islands(plan.islands);
+  if (plan.has_islands()) json["islands"] = show_islands(plan.islands);
   json["ranges"] = ranges;
   return json;
 }
