@@ -95,6 +95,15 @@ class Measures(unittest.TestCase):
         self.assertIn("may not fit on one GPU at once", done.stdout)
         self.assertEqual(len(document["not_measured"]), 2)
 
+    def test_large_calls_of_ranks_that_share_a_gpu(self):
+        # Where no side has more channels than fit: rivals bring their own.
+        common = ("--ranks", "4", "--sizes", "1M", "--modes", "graph", *SHORT)
+        few = {"ONEHOP_STANDIN_DEVICES": "1", "NCCL_MAX_NCHANNELS": "8"}
+        self.check(*common, cases=1, **few)
+        done = bench(*common, "--rival", "NCCL_MAX_NCHANNELS=16", **few)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("may not fit on one GPU at once", done.stderr)
+
     def test_rivals(self):
         document, _ = self.check("--ranks", "2", "--sizes", "64", "--modes", "graph,eager", "--control", "--rival",
                                  "NCCL_PROTO=LL NCCL_ALGO=Ring", *SHORT, sides=4, cases=2)

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/progress_line.hpp"
 #include "tools/onehop/tune_files.hpp"
 #include "tools/onehop/tune_workers.hpp"
 
@@ -56,7 +57,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// One line on a terminal that is written over; elsewhere a line now and then.
 class ProgressBar {
  public:
   void show(size_t done, size_t all, const std::string& what) {
@@ -66,25 +66,20 @@ class ProgressBar {
     const int left =
         here == 0 ? 0
                   : static_cast<int>(seconds / static_cast<double>(here) * static_cast<double>(all - done));
-    if (terminal_) {
-      constexpr size_t kWidth = 20;
-      const size_t full = done * kWidth / std::max<size_t>(all, 1);
-      std::fprintf(stderr, "\r\033[K[%s%s] %zu/%zu, %d:%02d left  %s", std::string(full, '#').c_str(),
-                   std::string(kWidth - full, ' ').c_str(), done, all, left / 60, left % 60, what.c_str());
-    } else if (Clock::now() - last_ > std::chrono::seconds(10)) {
-      last_ = Clock::now();
-      std::fprintf(stderr, "%zu of %zu, %d:%02d left: %s\n", done, all, left / 60, left % 60, what.c_str());
-    }
-    std::fflush(stderr);
+    constexpr size_t kWidth = 20;
+    const size_t full = done * kWidth / std::max<size_t>(all, 1);
+    char time[32];
+    std::snprintf(time, sizeof(time), ", %d:%02d left", left / 60, left % 60);
+    const std::string at = std::to_string(done), of = std::to_string(all);
+    line_.show("[" + std::string(full, '#') + std::string(kWidth - full, ' ') + "] " + at + "/" + of + time +
+                   "  " + what,
+               at + " of " + of + time + ": " + what);
   }
-  /// A line that stays.
-  void say(const std::string& line) const {
-    std::fprintf(stderr, "%s%s\n", terminal_ ? "\r\033[K" : "", line.c_str());
-  }
+  void say(const std::string& line) const { line_.say(line); }
 
  private:
-  const bool terminal_ = isatty(STDERR_FILENO) != 0;
-  Clock::time_point began_{}, last_{};
+  tool::ProgressLine line_{true};
+  Clock::time_point began_{};
   size_t at_ = 0;  ///< steps that were done before
 };
 

@@ -1,9 +1,6 @@
 #include "tools/onehop/bench/run.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +9,7 @@
 #include "tools/onehop/bench/interrupt.hpp"
 #include "tools/onehop/bench/side.hpp"
 #include "tools/onehop/bench/table.hpp"
+#include "tools/onehop/progress_line.hpp"
 
 namespace onehop::bench {
 namespace {
@@ -40,47 +38,31 @@ Result<std::string> find_plugin(const std::string& named) {
   return Error{"libnccl-net-onehop.so was not found beside this command: name it with --plugin"};
 }
 
-/// Says how far it is: on a terminal in one line, else in a line now and then.
-class ProgressLine {
- public:
-  ProgressLine() : on_terminal_(isatty(STDERR_FILENO) == 1) {}
-  ~ProgressLine() {
-    if (on_terminal_) say("");
+/// The most channels that NCCL may have on any side; 0: any number.
+int most_channels(const std::vector<SideSpec>& sides) {
+  int most = 0;
+  for (const SideSpec& side : sides) {
+    const char* text = std::getenv("NCCL_MAX_NCHANNELS");
+    for (const auto& [name, value] : side.settings)
+      if (name == "NCCL_MAX_NCHANNELS") text = value.c_str();
+    const int channels = text == nullptr ? 0 : std::atoi(text);
+    if (channels <= 0) return 0;
+    most = std::max(most, channels);
   }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  void say(const std::string& text) {
-    if (on_terminal_) {
-      std::fprintf(stderr, "\r\033[K%s", text.c_str());
-    } else if (const auto now = Clock::now(); now - said_ > kBetween) {
-      std::fprintf(stderr, "onehop bench: %s\n", text.c_str());
-      said_ = now;
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kBetween{10};
-  const bool on_terminal_;
-  Clock::time_point said_ = Clock::now();
-};
-
-/// NCCL_MAX_NCHANNELS of the user; 0: none.
-int most_channels() {
-  const char* text = std::getenv("NCCL_MAX_NCHANNELS");
-  return text == nullptr ? 0 : std::atoi(text);
+  return most;
 }
 
 class Run {
  public:
   Run(const Options& options, std::vector<Case> cases) : options_(options), cases_(std::move(cases)) {}
+  ~Run() { progress_.clear(); }
 
   Result<Outcome> all() {
     Status done = look_around();
     if (done) done = start();
     note_interrupts();
     for (size_t i = 0; done && i < cases_.size(); ++i) {
-      progress_.say(std::to_string(i + 1) + " of " + std::to_string(cases_.size()) + ": " + title(cases_[i]));
+      say(std::to_string(i + 1) + " of " + std::to_string(cases_.size()) + ": " + title(cases_[i]));
       done = measure(cases_[i]);
     }
     if (!done && outcome_.cases.empty()) return done.error();
@@ -96,6 +78,8 @@ class Run {
   }
 
  private:
+  void say(const std::string& text) { progress_.show(text, "onehop bench: " + text); }
+
   static std::string title(const Case& what) {
     return std::string(name_of(what.mode)) + ", " + human(what.bytes) + " of " + what.type->name +
            (what.in_place ? ", in place" : "");
@@ -105,7 +89,7 @@ class Run {
 
   /// Asks a process of its own what there is, for this one must stay without CUDA.
   Status look_around() {
-    progress_.say("looking for NCCL and GPUs");
+    say("looking for NCCL and GPUs");
     layout_ = {1, 1, 1, false, 0, "", options_.verbose};
     Side probe({"looking around", false, "", {}}, layout_);
     if (const Status started = probe.start(); !started) return started;
@@ -132,13 +116,16 @@ class Run {
     if (drive == Drive::kAuto) drive = shared ? Drive::kThreads : Drive::kProcesses;
     const Result<std::string> plugin = find_plugin(options_.plugin);
     if (!plugin) return plugin.error();
+    Result<std::vector<SideSpec>> specs = sides_of(options_);
+    if (!specs) return specs.error();
+    outcome_.sides = *specs;
     const bool one_process = drive != Drive::kProcesses;
     outcome_.ranks = ranks;
     outcome_.gpus = gpus;
     layout_ = {ranks, gpus, one_process ? ranks : 1, drive == Drive::kGroup, 0, *plugin, options_.verbose};
     outcome_.processes = layout_.processes();
     outcome_.ranks_per_gpu = layout_.ranks_per_gpu();
-    outcome_.skipped = take_out(cases_, layout_.ranks_per_gpu(), one_process, most_channels());
+    outcome_.skipped = take_out(cases_, layout_.ranks_per_gpu(), one_process, most_channels(outcome_.sides));
     if (cases_.empty()) return Error{"nothing of this can be measured: " + outcome_.skipped.front().why};
     for (const Case& one : cases_)
       layout_.memory = std::max(layout_.memory, stride_of(one.bytes) * one.calls);
@@ -156,12 +143,9 @@ class Run {
 
   /// Stock sides first, all at the same time; onehop's last and alone, for it measures while it is set up.
   Status start() {
-    Result<std::vector<SideSpec>> specs = sides_of(options_);
-    if (!specs) return specs.error();
-    outcome_.sides = *specs;
-    for (const SideSpec& spec : *specs) sides_.push_back(std::make_unique<Side>(spec, layout_));
+    for (const SideSpec& spec : outcome_.sides) sides_.push_back(std::make_unique<Side>(spec, layout_));
     for (const bool onehop : {false, true}) {
-      progress_.say(onehop ? "starting onehop" : "starting NCCL");
+      say(onehop ? "starting onehop" : "starting NCCL");
       std::vector<Side*> now;
       for (const auto& side : sides_)
         if (side->spec().onehop == onehop) now.push_back(side.get());
@@ -275,7 +259,7 @@ class Run {
   Layout layout_;
   std::vector<std::unique_ptr<Side>> sides_;
   Outcome outcome_;
-  ProgressLine progress_;
+  tool::ProgressLine progress_{false};
 };
 
 }  // namespace
