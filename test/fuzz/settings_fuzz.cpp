@@ -6,16 +6,10 @@
 #include "plugin/plan.hpp"
 #include "plugin/settings.hpp"
 #include "test/fuzz/fuzz.hpp"
+#include "test/settings_of.hpp"
 
 namespace onehop::fuzz {
 namespace {
-
-SettingsReport read(const std::vector<std::string>& entries) {
-  std::vector<const char*> environment;
-  for (const std::string& entry : entries) environment.push_back(entry.c_str());
-  environment.push_back(nullptr);
-  return read_settings(environment.data());
-}
 
 void check_messages(const SettingsReport& report) {
   for (const std::string& error : report.errors) {
@@ -40,7 +34,7 @@ void check_round_trip(const Settings& settings) {
   for (const SettingRow& row : setting_rows())
     if (const std::string shown = row.show(settings); !shown.empty())
       entries.push_back(std::string(row.name) + "=" + shown);
-  const SettingsReport again = read(entries);
+  const SettingsReport again = test::settings_of(entries);
   require(again.errors.empty() && again.warnings.empty(), "what a setting shows can be read");
   for (const SettingRow& row : setting_rows())
     require(row.show(again.settings) == row.show(settings), "what was read again is equal", row.name);
@@ -85,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     entries.emplace_back(left.substr(0, end));
     left.remove_prefix(std::min(end + 1, left.size()));
   }
-  const SettingsReport report = read(entries);
+  const SettingsReport report = test::settings_of(entries);
   check_messages(report);
   require(report.errors.size() + report.warnings.size() <= entries.size(), "one message for each entry");
   if (!report.errors.empty()) return 0;

@@ -15,24 +15,14 @@
 #include <sstream>
 #include <thread>
 
+#include "test/folder.hpp"
 #include "test/node/patience.hpp"
 
 namespace onehop::node {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(mkdtemp(path_), nullptr); }
-  Folder(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return std::string(path_) + "/" + name; }
-  const char* path() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/onehop-node-XXXXXX";
-};
+using test::Folder;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -88,7 +78,7 @@ pid_t start(const Job& job, int rank, const Folder& folder) {
   dup2(open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600), STDERR_FILENO);
   const auto confined = job.confined.find(rank);
   enter(confined != job.confined.end() ? confined->second : job.confinement);
-  if (chdir(folder.path()) == 0) execve(argv[0], argv.data(), environment.data());
+  if (chdir(folder.path().c_str()) == 0) execve(argv[0], argv.data(), environment.data());
   _exit(127);
 }
 
@@ -179,7 +169,7 @@ bool is_confined(const Job& job) {
 Outcome run(const Job& job) {
   const Folder folder;
   // Other users' processes may write there too.
-  EXPECT_EQ(chmod(folder.path(), is_confined(job) ? 0777 : 0700), 0);
+  EXPECT_EQ(chmod(folder.path().c_str(), is_confined(job) ? 0777 : 0700), 0);
   for (const auto& [name, text] : job.files) std::ofstream(folder / name) << text;
   std::vector<pid_t> pids;
   for (int rank = 0; rank < job.ranks; ++rank) pids.push_back(start(job, rank, folder));

@@ -7,23 +7,13 @@
 #include <fstream>
 
 #include "onehop/onehop.h"
+#include "test/folder.hpp"
 #include "test/node/job.hpp"
 
 namespace onehop::node {
 namespace {
 
 const std::string kPlugin = PLUGIN, kFolder = kPlugin.substr(0, kPlugin.rfind('/')), kSite = SITE_NET;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() { EXPECT_NE(mkdtemp(path_), nullptr); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_; }
-
- private:
-  char path_[40] = "/tmp/onehop-scenario-XXXXXX";
-};
 
 Job plain(const std::string& counted) {
   return {.scenario = "plain", .argument = counted};
@@ -79,7 +69,7 @@ TEST(Scenario, A2_LeavesASecondPluginInPlace) {
 }
 
 TEST(Scenario, A2_APathOfThreeHundredCharacters) {
-  const TemporaryFolder folder;
+  const test::Folder folder;
   std::string path = folder.path();
   while (path.size() < 290) {
     path += "/" + std::string(60, 'd');
@@ -149,7 +139,7 @@ TEST(Scenario, B7_WishesAreFollowedWhereverTheyAreWritten) {
 
 // Another version is this one with another name for itself.
 TEST(Scenario, B8_TwoVersionsDeclineOnAllRanks) {
-  const TemporaryFolder folder;
+  const test::Folder folder;
   std::ifstream file(kPlugin, std::ios::binary);
   std::string object{std::istreambuf_iterator<char>(file), {}};
   // Four characters: the compiler may have put them into an instruction.

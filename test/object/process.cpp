@@ -82,17 +82,6 @@ Outcome run(const std::vector<std::string>& command, const Environment& variable
   return outcome;
 }
 
-Folder::Folder() {
-  std::string pattern = std::filesystem::temp_directory_path() / "onehop-test-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = pattern;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string read_file(const std::string& path) {
   const std::ifstream file(path);
   std::ostringstream text;

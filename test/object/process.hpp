@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "test/folder.hpp"
+
 namespace onehop::test {
 
 using Environment = std::map<std::string, std::string>;
@@ -22,20 +24,6 @@ struct Outcome {
 /// has set must not decide a test.
 Outcome run(const std::vector<std::string>& command, const Environment&,
             std::chrono::seconds limit = std::chrono::seconds(60));
-
-/// A folder that is there for the life of this object.
-class Folder {
- public:
-  Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder();
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// The whole file; empty if there is none.
 std::string read_file(const std::string& path);

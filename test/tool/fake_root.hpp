@@ -1,25 +1,21 @@
 // A folder that looks like / to `onehop doctor`: recorded trees of /sys in a few words.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 
+#include "test/folder.hpp"
+
 namespace onehop::tool::test {
 
 class FakeRoot {
  public:
-  FakeRoot() { EXPECT_NE(mkdtemp(path_), nullptr); }
-  FakeRoot(const FakeRoot&) = delete;
-  ~FakeRoot() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
   void write(const std::string& name, const std::string& text) const {
-    const std::filesystem::path file = std::string(path_) + "/" + name;
+    const std::filesystem::path file = folder_ / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
   }
@@ -28,7 +24,7 @@ class FakeRoot {
   void device(const std::string& way, const std::map<std::string, std::string>& files) const {
     const std::string folder = "sys/devices/" + way;
     for (const auto& [name, text] : files) write(folder + "/" + name, text + (name == "config" ? "" : "\n"));
-    const std::filesystem::path devices = std::string(path_) + "/sys/bus/pci/devices";
+    const std::filesystem::path devices = folder_ / "sys/bus/pci/devices";
     std::filesystem::create_directories(devices);
     std::filesystem::create_directory_symlink("../../../devices/" + way,
                                               devices / way.substr(way.rfind('/') + 1));
@@ -79,7 +75,7 @@ class FakeRoot {
   }
 
  private:
-  char path_[32] = "/tmp/onehop-root-XXXXXX";
+  const onehop::test::Folder folder_;
 };
 
 }  // namespace onehop::tool::test

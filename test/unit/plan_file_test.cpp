@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "test/folder.hpp"
 #include "test/protocol/random.hpp"
 
 namespace onehop::test {
@@ -30,17 +31,6 @@ std::string with(std::string text, const std::string& part, const std::string& i
   EXPECT_NE(at, std::string::npos) << part;
   return text.replace(at, part.size(), instead);
 }
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(mkdtemp(path_), nullptr); }
-  Folder(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return std::string(path_) + "/" + name; }
-
- private:
-  char path_[32] = "/tmp/onehop-plan-XXXXXX";
-};
 
 Settings settings_of(uint64_t max_bytes) {
   Settings settings;

@@ -8,17 +8,10 @@
 #include <set>
 
 #include "plugin/one_line.hpp"
+#include "test/settings_of.hpp"
 
 namespace onehop::test {
 namespace {
-
-/// read_settings() of an environment with these entries.
-SettingsReport read(const std::vector<std::string>& entries) {
-  std::vector<const char*> environment;
-  for (const std::string& entry : entries) environment.push_back(entry.c_str());
-  environment.push_back(nullptr);
-  return read_settings(environment.data());
-}
 
 const SettingRow& row_of(std::string_view name) {
   const auto rows = setting_rows();
@@ -137,7 +130,7 @@ const std::map<std::string, Texts> kTexts = {
 };
 
 TEST(SettingsReport, IsLinesWhateverTheEnvironmentHolds) {
-  const SettingsReport report = read({"ONEHOP_ENABLE=\x1b[2J\nforged", "ONEHOP_\n=1"});
+  const SettingsReport report = settings_of({"ONEHOP_ENABLE=\x1b[2J\nforged", "ONEHOP_\n=1"});
   ASSERT_EQ(report.errors.size(), 1u);
   EXPECT_EQ(report.errors[0].find("ONEHOP_ENABLE=?[2J?forged: not understood"), 0u) << report.errors[0];
   ASSERT_EQ(report.warnings.size(), 1u);
@@ -176,12 +169,12 @@ TEST(Settings, EachRowTakesWhatItAllowsAndNothingElse) {
   for (const SettingRow& row : setting_rows()) {
     ASSERT_TRUE(kTexts.contains(row.name)) << "no values to test for " << row.name;
     for (const std::string& text : kTexts.at(row.name).good) {
-      const SettingsReport report = read({std::string(row.name) + "=" + text});
+      const SettingsReport report = settings_of({std::string(row.name) + "=" + text});
       EXPECT_TRUE(report.errors.empty()) << row.name << "=" << text;
       EXPECT_TRUE(report.warnings.empty()) << row.name << "=" << text;
     }
     for (const std::string& text : kTexts.at(row.name).bad) {
-      const SettingsReport report = read({std::string(row.name) + "=" + text});
+      const SettingsReport report = settings_of({std::string(row.name) + "=" + text});
       ASSERT_EQ(report.errors.size(), 1u) << row.name << "=" << text;
       // What a user needs to put it right.
       EXPECT_EQ(report.errors[0].find(std::string(row.name) + "=" + one_line(text)), 0u);
@@ -204,9 +197,9 @@ TEST(Settings, WhatIsShownIsUnderstoodAsTheSame) {
 
 TEST(Settings, EachVariableReachesItsOwnField) {
   const Settings s =
-      read({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_ISLANDS=0/1", "ONEHOP_MAX_BYTES=3K",
-            "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l",
-            "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s", "ONEHOP_PLAN=/p"})
+      settings_of({"ONEHOP_ENABLE=0", "ONEHOP_ALGO=1stage", "ONEHOP_ISLANDS=0/1", "ONEHOP_MAX_BYTES=3K",
+                   "ONEHOP_STAGING=p2p", "ONEHOP_TIMEOUT_S=7", "ONEHOP_LOG=debug", "ONEHOP_LOG_FILE=/l",
+                   "ONEHOP_STATS=1", "ONEHOP_STATS_FILE=/s", "ONEHOP_PLAN=/p"})
           .settings;
   EXPECT_FALSE(s.enable);
   EXPECT_EQ(s.algo, Algo::kOneShot);
@@ -238,19 +231,19 @@ TEST(Settings, EachNameOfAMethodIsThatMethod) {
   };
   EXPECT_EQ(std::size(cases), kTexts.at("ONEHOP_ALGO").good.size());
   for (const auto& [text, algo] : cases)
-    EXPECT_EQ(read({std::string("ONEHOP_ALGO=") + text}).settings.algo, algo) << text;
+    EXPECT_EQ(settings_of({std::string("ONEHOP_ALGO=") + text}).settings.algo, algo) << text;
 }
 
 TEST(Settings, EachNameOfAStagingIsThatStaging) {
-  EXPECT_EQ(read({"ONEHOP_STAGING=auto"}).settings.staging, StagingChoice::kAuto);
-  EXPECT_EQ(read({"ONEHOP_STAGING=p2p"}).settings.staging, StagingChoice::kP2p);
-  EXPECT_EQ(read({"ONEHOP_STAGING=host"}).settings.staging, StagingChoice::kHost);
+  EXPECT_EQ(settings_of({"ONEHOP_STAGING=auto"}).settings.staging, StagingChoice::kAuto);
+  EXPECT_EQ(settings_of({"ONEHOP_STAGING=p2p"}).settings.staging, StagingChoice::kP2p);
+  EXPECT_EQ(settings_of({"ONEHOP_STAGING=host"}).settings.staging, StagingChoice::kHost);
 }
 
 TEST(Settings, EachNameOfAMeasurementIsThatMeasurement) {
-  EXPECT_EQ(read({"ONEHOP_MEASURE=off"}).settings.measure, MeasureChoice::kOff);
-  EXPECT_EQ(read({"ONEHOP_MEASURE=quick"}).settings.measure, MeasureChoice::kQuick);
-  EXPECT_EQ(read({"ONEHOP_MEASURE=full"}).settings.measure, MeasureChoice::kFull);
+  EXPECT_EQ(settings_of({"ONEHOP_MEASURE=off"}).settings.measure, MeasureChoice::kOff);
+  EXPECT_EQ(settings_of({"ONEHOP_MEASURE=quick"}).settings.measure, MeasureChoice::kQuick);
+  EXPECT_EQ(settings_of({"ONEHOP_MEASURE=full"}).settings.measure, MeasureChoice::kFull);
 }
 
 TEST(Settings, IslandsAreTheIslandOfEachRank) {
@@ -266,24 +259,25 @@ TEST(Settings, IslandsAreTheIslandOfEachRank) {
       {"0-7/8-15", {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}},
   };
   for (const auto& [text, islands] : cases)
-    EXPECT_EQ(read({std::string("ONEHOP_ISLANDS=") + text}).settings.islands, islands) << text;
+    EXPECT_EQ(settings_of({std::string("ONEHOP_ISLANDS=") + text}).settings.islands, islands) << text;
 }
 
 /// A partition that was half read must not stay.
 TEST(Settings, BadIslandsLeaveAuto) {
   for (const std::string& text : kTexts.at("ONEHOP_ISLANDS").bad)
-    EXPECT_TRUE(read({"ONEHOP_ISLANDS=" + text}).settings.islands.empty()) << text;
+    EXPECT_TRUE(settings_of({"ONEHOP_ISLANDS=" + text}).settings.islands.empty()) << text;
 }
 
 TEST(Settings, BytesHaveUnits) {
   const std::pair<const char*, uint64_t> cases[] = {{"0", 0},       {"17", 17},      {"1K", 1024},
                                                     {"64K", 65536}, {"1M", 1 << 20}, {"8M", 8 << 20}};
   for (const auto& [text, bytes] : cases)
-    EXPECT_EQ(read({std::string("ONEHOP_MAX_BYTES=") + text}).settings.max_bytes, bytes) << text;
+    EXPECT_EQ(settings_of({std::string("ONEHOP_MAX_BYTES=") + text}).settings.max_bytes, bytes) << text;
 }
 
 TEST(Settings, ABadValueChangesNothingElse) {
-  const SettingsReport report = read({"ONEHOP_MAX_BYTES=64KB", "ONEHOP_ALGO=1-stage", "ONEHOP_TIMEOUT_S=9"});
+  const SettingsReport report =
+      settings_of({"ONEHOP_MAX_BYTES=64KB", "ONEHOP_ALGO=1-stage", "ONEHOP_TIMEOUT_S=9"});
   EXPECT_EQ(report.errors.size(), 2u);
   EXPECT_EQ(report.settings.max_bytes, Settings{}.max_bytes);
   EXPECT_EQ(report.settings.algo, Settings{}.algo);
@@ -292,8 +286,8 @@ TEST(Settings, ABadValueChangesNothingElse) {
 
 TEST(Settings, OtherVariablesAreNotLookedAt) {
   const SettingsReport report =
-      read({"PATH=/bin", "XONEHOP_ALGO=x", "onehop_algo=x", "ONEHOP", "ONEHOPALGO=x", "ONEHOP_NOTHING", "=",
-            "", "NCCL_ALGO=x", "ONEHOP_STANDIN_X=x", "ONEHOP_TEST_LIBNCCL=x"});
+      settings_of({"PATH=/bin", "XONEHOP_ALGO=x", "onehop_algo=x", "ONEHOP", "ONEHOPALGO=x", "ONEHOP_NOTHING",
+                   "=", "", "NCCL_ALGO=x", "ONEHOP_STANDIN_X=x", "ONEHOP_TEST_LIBNCCL=x"});
   EXPECT_TRUE(report.errors.empty());
   EXPECT_TRUE(report.warnings.empty());
   EXPECT_TRUE(read_settings(nullptr).errors.empty());
@@ -308,7 +302,7 @@ TEST(Settings, AnUnknownVariableIsNamedWithItsNearestNeighbour) {
       {"ONEHOP_ISLAND", "ONEHOP_ISLANDS"},
   };
   for (const auto& [typed, meant] : cases) {
-    const SettingsReport report = read({std::string(typed) + "=1"});
+    const SettingsReport report = settings_of({std::string(typed) + "=1"});
     EXPECT_TRUE(report.errors.empty()) << typed << ": a later release may know it, so it is no error";
     ASSERT_EQ(report.warnings.size(), 1u) << typed;
     EXPECT_EQ(report.warnings[0].find(std::string(typed) + " "), 0u) << report.warnings[0];
@@ -318,7 +312,7 @@ TEST(Settings, AnUnknownVariableIsNamedWithItsNearestNeighbour) {
 }
 
 uint64_t hash_of(const std::vector<std::string>& entries) {
-  const SettingsReport report = read(entries);
+  const SettingsReport report = settings_of(entries);
   EXPECT_TRUE(report.errors.empty());
   return settings_hash(report.settings);
 }

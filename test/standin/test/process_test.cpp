@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "test/folder.hpp"
 #include "test/standin/test/support.hpp"
 
 namespace onehop::standin {
@@ -97,16 +98,6 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() { EXPECT_NE(mkdtemp(path_), nullptr); }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/standin-test-XXXXXX";
-};
-
 TEST(Processes, ReduceAndShareMemory) {
   for (const std::string& output : run_job(4)) {
     EXPECT_NE(output.find("result 1024\npeer 1024\ndone\n"), std::string::npos) << output;
@@ -134,7 +125,7 @@ TEST(Loader, OpensTheNetPluginOfTheList) {
 }
 
 TEST(Loader, MakesAFileNameOfAPlainName) {
-  const TemporaryFolder folder;
+  const onehop::test::Folder folder;
   std::filesystem::copy_file(PLUGIN, folder.path() + "/libnccl-net-probe.so");
   const char* path = std::getenv("LD_LIBRARY_PATH");
   const std::string paths = folder.path() + (path != nullptr ? std::string(":") + path : "");
@@ -153,7 +144,7 @@ TEST(Loader, OpensNothingForNone) {
 }
 
 TEST(Loader, ReadsTheConfigurationFile) {
-  const TemporaryFolder folder;
+  const onehop::test::Folder folder;
   const std::string file = folder.path() + "/nccl.conf";
   std::ofstream(file) << "# comment\nNCCL_NET_PLUGIN=" << PLUGIN << "\n";
   EXPECT_EQ(count_of(run_job(1, {{"NCCL_CONF_FILE", file}})[0], "plugin loaded"), 1u);
