@@ -58,12 +58,13 @@ struct StreamState {
 struct RecordPlace {
   void* record = nullptr;
   void* behind = nullptr;
+  bool aside = false;  ///< on a branch of its own, not in the stream's line
 };
 
 class Device {
  public:
   /// Changes with every change of this class; the stand-in must have been built against the same.
-  static constexpr uint32_t kInterfaceVersion = 8;
+  static constexpr uint32_t kInterfaceVersion = 9;
 
   virtual ~Device() = default;
 
@@ -113,10 +114,9 @@ class Device {
   /// The stream is being captured: each replay of the graph waits for what `event` last recorded when the
   /// graph was launched ...
   virtual Status wait_external(Stream, Event) = 0;
-  /// ... and records `event` when the work captured so far on this stream is done, on a branch of its own
-  /// that nothing on the stream depends on. With the `place` of an earlier record of the same capture that
-  /// record is moved: the stream's work must follow what it stood behind, and a replay records once, at the
-  /// end.
+  /// ... and records `event` when the work captured so far on this stream is done. With the `place` of an
+  /// earlier record of the same capture that record is moved: the stream's work must follow what it stood
+  /// behind, and a replay records once, at the end.
   virtual Status record_external(Event, Stream, RecordPlace& place) = 0;
 
   // For measuring.

@@ -16,10 +16,10 @@ namespace onehop {
 ///   changes would need the old stream, which the user may have destroyed.)
 /// * captured after captured, in one capture: the stream itself, or an edge where the stream changed.
 /// * across launches (a graph beside another graph, or beside eager calls): an external event. The first
-///   operation of a capture waits for it; a record behind the last one, on a branch of its own, makes it. The
-///   record is added with the first operation and moved behind each further one, so a replay has one wait and
-///   one record, whatever the number of operations. A record behind each would cost every replayed operation
-///   0.05 to 0.9 us, as measured.
+///   operation of a capture waits for it; a record behind the last one makes it. The record is added with the
+///   first operation and moved behind each further one, so a replay has one wait and one record, whatever the
+///   number of operations (plugin/cuda/capture_record.hpp). A record behind each would cost every replayed
+///   operation 0.05 to 0.9 us, as measured.
 class Order {
  public:
   Order() = default;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cuda/launch.hpp"
+#include "plugin/cuda/capture_record.hpp"
 
 namespace onehop {
 namespace {
@@ -161,7 +162,7 @@ class CudaDevice final : public Device {
   Result<StreamState> state(Stream stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long capture = 0, id = 0;
-    const cudaError_t error = capture_info(stream, &status, &capture, nullptr, nullptr, nullptr);
+    const cudaError_t error = capture_record::info(stream, &status, &capture);
     // The legacy default stream must not be asked while another stream is captured; it is not captured
     // itself.
     if (error == cudaErrorStreamCaptureImplicit)
@@ -197,30 +198,7 @@ class CudaDevice final : public Device {
     return status_of("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, cudaEventWaitExternal));
   }
   Status record_external(Event event, Stream stream, RecordPlace& place) override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cudaGraph_t graph = nullptr;
-    const cudaGraphNode_t* dependencies = nullptr;
-    size_t count = 0;
-    cudaError_t error = capture_info(stream, &status, nullptr, &graph, &dependencies, &count);
-    if (error == cudaSuccess && (status != cudaStreamCaptureStatusActive || count != 1))
-      error = cudaErrorStreamCaptureInvalidated;
-    if (error != cudaSuccess) return error_of("cudaStreamGetCaptureInfo", error);
-    cudaGraphNode_t behind = dependencies[0];  // the kernel that was just captured
-    if (place.record == nullptr) {
-      cudaGraphNode_t record = nullptr;
-      error = cudaGraphAddEventRecordNode(&record, graph, &behind, 1, event);
-      if (error != cudaSuccess) return error_of("cudaGraphAddEventRecordNode", error);
-      place = {record, behind};
-      return {};
-    }
-    // A graph under capture allows edges to be added and removed, though not nodes to be removed.
-    const auto record = static_cast<cudaGraphNode_t>(place.record),
-               before = static_cast<cudaGraphNode_t>(place.behind);
-    error = add_edge(graph, behind, record);
-    if (error == cudaSuccess) error = remove_edge(graph, before, record);
-    if (error != cudaSuccess) return error_of("moving an event record in a capture", error);
-    place.behind = behind;
-    return {};
+    return status_of("recording an event in a capture", capture_record::put(event, stream, place));
   }
 
   Status begin_capture(Stream stream) override {
@@ -278,29 +256,6 @@ class CudaDevice final : public Device {
       return false;
     }
     return error_of(what, error);
-  }
-
-  static cudaError_t capture_info(Stream stream, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                  cudaGraph_t* graph, const cudaGraphNode_t** dependencies, size_t* count) {
-#if CUDART_VERSION >= 13000
-    return cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, nullptr, count);
-#else
-    return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
-#endif
-  }
-  static cudaError_t add_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
-#if CUDART_VERSION >= 13000
-    return cudaGraphAddDependencies(graph, &from, &to, nullptr, 1);
-#else
-    return cudaGraphAddDependencies(graph, &from, &to, 1);
-#endif
-  }
-  static cudaError_t remove_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
-#if CUDART_VERSION >= 13000
-    return cudaGraphRemoveDependencies(graph, &from, &to, nullptr, 1);
-#else
-    return cudaGraphRemoveDependencies(graph, &from, &to, 1);
-#endif
   }
 };
 
