@@ -21,10 +21,6 @@ class SoakRank {
  public:
   SoakRank(Soak& soak, uint32_t rank)
       : soak_(soak), rank_(rank), common_(soak.seed), own_(soak.seed * 100 + rank) {
-    int devices = 0;
-    MUST(cudaGetDeviceCount(&devices));
-    device_ = static_cast<int>(rank) % devices;
-    MUST(cudaSetDevice(device_));
     load_device_work();
     const size_t bytes = std::max(kMostPassed, soak.max_bytes) + 64;
     for (auto& buffers : exact_) buffers = std::make_unique<Checked>(rank, bytes);
@@ -404,7 +400,6 @@ class SoakRank {
 
   Soak& soak_;
   const uint32_t rank_;
-  int device_ = 0;
   std::mt19937 common_, own_;
   uint32_t seed_ = 0, launches_ = 0;
   std::array<TracedStream, 2> streams_;
@@ -416,6 +411,9 @@ class SoakRank {
 }  // namespace
 
 void soak_rank(Soak& soak, uint32_t rank) {
+  int devices = 0;
+  MUST(cudaGetDeviceCount(&devices));
+  MUST(cudaSetDevice(static_cast<int>(rank) % devices));  // ahead of its streams and buffers
   SoakRank(soak, rank).run();
 }
 
