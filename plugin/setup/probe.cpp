@@ -32,13 +32,13 @@ uint32_t input(Element element, uint32_t rank, uint32_t number, uint32_t j) {
 }
 
 uint32_t sum(Element element, const std::vector<uint32_t>& ranks, uint32_t number, uint32_t j) {
-  uint32_t whole = 0;
-  float real = 0;
-  for (const uint32_t rank : ranks) {
-    whole += pattern(rank, number, j);
-    real += small(pattern(rank, number, j));
+  if (element == Element::kUint32) {
+    uint32_t whole = 0;
+    for (const uint32_t rank : ranks) whole += pattern(rank, number, j);
+    return whole;
   }
-  if (element == Element::kUint32) return whole;
+  float real = 0;
+  for (const uint32_t rank : ranks) real += small(pattern(rank, number, j));
   uint32_t bits;
   std::memcpy(&bits, &real, sizeof(bits));
   return bits;

@@ -17,6 +17,7 @@
 #include "plugin/setup/planned.hpp"
 #include "plugin/setup/probe.hpp"
 #include "plugin/setup/progress.hpp"
+#include "plugin/setup/stages.hpp"
 
 namespace onehop {
 namespace {
@@ -42,11 +43,14 @@ class SetUp {
         globals().registry.withdraw(member->announcement);
     }
     nccl::Result result = open();
+    stages_.done(Stages::kOpening);
     if (result == nccl::kSuccess) result = hello();
+    stages_.done(Stages::kMeeting);
     if (result == nccl::kSuccess) result = places();
     for (const StagingKind kind : kStagingKinds)
       if (result == nccl::kSuccess) result = stage(kind);
     if (result == nccl::kSuccess) result = measure();
+    stages_.done(Stages::kMeasuring);
     for (auto& m : members_) {
       if (m->staging == nullptr) m->decline(m->refused);
       if (result == nccl::kSuccess && !enter(*m)) result = nccl::kInternalError;
@@ -184,7 +188,9 @@ class SetUp {
     }
     nccl::Result result = allocate();
     if (result == nccl::kSuccess) result = map();
+    stages_.done(Stages::kStaging);
     if (result == nccl::kSuccess) result = probe();
+    stages_.done(Stages::kProbing);
     return result;
   }
 
@@ -418,11 +424,10 @@ class SetUp {
       log::info(
           "ON for a communicator of {} ranks: {}; all types{} and built-in operators; staging in {}, {:.1f} "
           "MiB per "
-          "rank{}{}; set up in {:.1f} ms",
+          "rank{}{}; {}",
           m.ranks, what, m.plan.takes_fp8 ? "" : " but fp8", name_of(m.kind),
           static_cast<double>(m.staging->bytes()) / (1 << 20), m.refused.empty() ? "" : ", because not ",
-          m.refused.empty() ? "" : m.refused,
-          std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
+          m.refused.empty() ? "" : m.refused, stages_.text());
     ++g.communicators_on;
     StatisticsSnapshot::Listed said = facts(m, RecordState::kOn, what, "");
     said.staging_bytes = m.staging->bytes();
@@ -438,19 +443,18 @@ class SetUp {
 
   StatisticsSnapshot::Listed facts(const Member& m, RecordState state, const std::string& plan,
                                    const std::string& reason) const {
-    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_);
     return {.state = state,
             .rank = m.rank,
             .ranks = m.ranks,
             .handle = reinterpret_cast<uintptr_t>(m.handle),
-            .set_up_ns = static_cast<uint64_t>(took.count()),
+            .set_up_ns = static_cast<uint64_t>(stages_.total().count()),
             .plan = plan,
             .reason = reason};
   }
 
   const nccl::Functions& nccl_;
   Device& device_;
-  const Clock::time_point start_ = Clock::now();
+  Stages stages_;
   std::vector<std::unique_ptr<Member>> members_;
 };
 

@@ -214,13 +214,17 @@ class Graphs : public testing::TestWithParam<Parameters> {
   std::vector<std::vector<cudaGraphExec_t>> graphs_;  ///< of each rank
 };
 
-TEST_P(Graphs, OnOtherStreamsThanEagerCallsKeepTheOrder) {
+/// As many ranks as have their streams in queues of their own (kManyQueues), if they all share a GPU: streams
+/// that share one wait for each other, and a rank would wait for another that is queued behind it.
+class OnThreeStreams : public Graphs {};
+
+TEST_P(OnThreeStreams, GraphsAndEagerCallsKeepTheOrder) {
   run_on_three_streams(true);
 }
 
 /// The control of the test above: without the events it must fail. By hand only, as it ends with its
 /// deadline.
-TEST_P(Graphs, DISABLED_WithoutTheEventsOperationsCollide) {
+TEST_P(OnThreeStreams, DISABLED_WithoutTheEventsOperationsCollide) {
   run_on_three_streams(false);
 }
 
@@ -264,16 +268,21 @@ std::vector<Parameters> all_parameters() {
   };
   for (uint32_t method = 0; method < kMethods; ++method) add(static_cast<Method>(method), StagingKind::kPeer);
   for (const Method method : {Method::kOneShotPull, Method::kTwoShotPull}) add(method, StagingKind::kHost);
-  all.push_back({Method::kIslands, 16, Element::kFloat16, Reduction::kAvg});
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Graphs, testing::ValuesIn(all_parameters()), [](const auto& tested) {
+std::string test_name(const testing::TestParamInfo<Parameters>& tested) {
   const Parameters& parameters = tested.param;
   return word_of(parameters.method) + std::to_string(parameters.ranks) + "Ranks" +
          name_of(parameters.element) + name_of(parameters.reduction) +
          (parameters.kind == StagingKind::kHost ? "HostMemory" : "");
-});
+}
+
+constexpr Parameters kSixteen = {Method::kIslands, 16, Element::kFloat16, Reduction::kAvg};
+
+INSTANTIATE_TEST_SUITE_P(All, OnThreeStreams, testing::ValuesIn(all_parameters()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Graphs, testing::ValuesIn(all_parameters()), test_name);
+INSTANTIATE_TEST_SUITE_P(Islands, Graphs, testing::Values(kSixteen), test_name);
 
 }  // namespace
 }  // namespace onehop::test
