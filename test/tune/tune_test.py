@@ -136,6 +136,32 @@ class Tune(unittest.TestCase):
         self.assertEqual(self.steps(), done)
         self.assertEqual([name for name in os.listdir(self.folder) if "plan.json" in name and name not in ("plan.json", "plan.json.state")], [])
 
+    def test_two_runs_on_one_file_keep_out_of_each_others_way(self):
+        first = subprocess.Popen(self.command(), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            until = time.monotonic() + DEADLINE
+            while not self.state.exists():
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            # Another plan file but the same state, the same plan file but another state.
+            for out, state in ((self.folder / "other.json", self.state), (self.plan, self.folder / "other.state")):
+                done = self.tune("--state", str(state), out=out, code=1)
+                self.assertIn("another onehop tune is at work on", done.stderr)
+            self.assertIsNone(first.poll(), "it was refused while the first one ran")
+            self.assertEqual(first.wait(DEADLINE), 0, first.stderr)
+        finally:
+            first.kill()
+            first.wait()
+            first.stderr.close()
+        self.assertTrue(self.plan.exists())
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".lock")], [])
+
+    def test_what_a_killed_run_leaves_locked_is_free_again(self):
+        lock = self.folder / "plan.json.lock"
+        lock.touch()
+        self.tune()
+        self.assertFalse(lock.exists())
+
     def test_a_foreign_or_damaged_state_is_refused(self):
         options = ["--sizes", "1024"]
         self.tune(*options)

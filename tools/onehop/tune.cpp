@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/file_lock.hpp"
 #include "tools/onehop/progress_line.hpp"
 #include "tools/onehop/tune_files.hpp"
 #include "tools/onehop/tune_workers.hpp"
@@ -106,8 +107,11 @@ class Tune {
     if (!parse_islands(options_.islands, islands) ||
         (!islands.empty() && islands.size() != static_cast<size_t>(options_.ranks)))
       return Error{"--islands: the ranks of each, as in 0-3/4-7, each rank once"};
-    if (Status fits = can_take_plan(options_.out); !fits) return fits;
-    Status status = make_workers();
+    Status status;
+    for (const std::string& path : {options_.out, options_.state})
+      if (status) status = lock(path);
+    if (status) status = can_take_plan(options_.out);
+    if (status) status = make_workers();
     if (status) status = meet();
     if (!status) return status;
     const Result<State> opened = State::open(options_.state, machine_, options_text());
@@ -128,6 +132,19 @@ class Tune {
   }
 
  private:
+  /// Two at a time would lose each other's results, and disturb each other's times.
+  Status lock(const std::string& path) {
+    Result<FileLock> taken = FileLock::take(path);
+    if (!taken) return taken.error();
+    if (!*taken)
+      return Error{
+          "another onehop tune is at work on " + path +
+          "; wait for it, or name others by --out and --state. One run measures all ranks: it is not "
+          "started once for each"};
+    locks_.push_back(std::move(*taken));
+    return {};
+  }
+
   Status make_workers() {
     const std::filesystem::path here = std::filesystem::canonical("/proc/self/exe").parent_path();
     const Result<std::string> program =
@@ -344,6 +361,7 @@ class Tune {
   }
 
   Options options_;
+  std::vector<FileLock> locks_;
   std::unique_ptr<Workers> stock_, onehop_;
   Machine machine_;
   Choices choices_;
