@@ -3,17 +3,16 @@
 #include <chrono>
 #include <thread>
 
+#include "test/gpu/life/soak_calls.hpp"
+
 namespace onehop::test {
 namespace {
 
 #ifdef ONEHOP_ON_STANDIN  // whose kernels are slow
-constexpr size_t kMostElements = 64 << 10;
 constexpr uint32_t kMostReplays = 4;
 #else
-constexpr size_t kMostElements = 2 << 20;
 constexpr uint32_t kMostReplays = 60;
 #endif
-constexpr size_t kMostPassed = 512 << 10, kSmall = 16 << 10;
 constexpr uint32_t kBuffers = 4;
 constexpr int kStepsBetweenChecks = 8;
 
@@ -148,31 +147,8 @@ class SoakRank {
   uint32_t next_seed() { return ++seed_; }
 
   Call random_call(const Soak::Slot& slot, size_t most_bytes) {
-    Call call;
-    call.type = static_cast<ncclDataType_t>(common_() % 12);
-    call.op = static_cast<ncclRedOp_t>(common_() % 5);
-    call.random = common_() % 4 == 0;
-    const bool averages = (slot.ranks & (slot.ranks - 1)) == 0 || call.random || call.type < ncclFloat16;
-    if (call.op == ncclAvg && !averages) call.op = ncclSum;
-    const size_t size = size_of(static_cast<uint32_t>(call.type));
-    const size_t taken = slot.on ? soak_.max_bytes : 0, passed = slot.may_pass() ? kMostPassed : 0;
-    const size_t most = std::min({std::max(taken, passed), most_bytes, kMostElements * size}) / size;
-    // Small ones mostly; edges of what is taken and of the methods' ranges; some large ones.
-    const uint32_t kind = common_() % 16;
-    const size_t pick = common_(), edges[] = {taken, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10};
-    if (kind < 9)
-      call.count = 1 + pick % 2048;
-    else if (kind < 12)
-      call.count = edges[pick % std::size(edges)] / size + (pick >> 8) % 3 - 1;
-    else if (kind < 15)
-      call.count = 1 + pick % (kSmall * 4 / size);
-    else
-      call.count = 1 + pick % most;
-    call.count = std::clamp<size_t>(call.count, 1, most);
+    Call call = draw_call(common_, own_, slot, soak_.max_bytes, most_bytes);
     call.seed = next_seed();
-    call.in_place = own_() % 3 == 0;
-    call.offset = own_() % 3 == 0 ? own_() % 8 : 0;
-    if (own_() % 8 == 0) call.delay_ns = own_() % 50'000;
     return call;
   }
 
@@ -333,16 +309,6 @@ class SoakRank {
     MUST(cudaMemsetAsync(round_, 0, sizeof(*round_), streams_[0]));
     streams_[0].synchronize();
     meet();
-  }
-
-  /// Call c is between steps 2c + 1 and 2c + 2.
-  static std::string text_of(const std::vector<Call>& calls) {
-    std::string text;
-    for (const Call& call : calls)
-      text += (text.empty() ? "" : ", ") +
-              std::to_string(call.count * size_of(static_cast<uint32_t>(call.type))) + " bytes of type " +
-              std::to_string(call.type);
-    return text;
   }
 
   void others(const Soak::Slot& slot) {
