@@ -43,7 +43,6 @@ class SetUp {
         globals().registry.withdraw(member->announcement);
     }
     nccl::Result result = open();
-    stages_.done(Stages::kOpening);
     if (result == nccl::kSuccess) result = hello();
     stages_.done(Stages::kMeeting);
     if (result == nccl::kSuccess) result = places();
@@ -116,7 +115,11 @@ class SetUp {
   }
 
   nccl::Result hello() {
-    const nccl::Result result = exchange_all([this](Member& m) { return own_hello(nccl_, m); });
+    std::vector<Hello> own;
+    for_pending([&](Member& m) { own.push_back(own_hello(nccl_, m)); });
+    stages_.done(Stages::kOpening);
+    size_t i = 0;
+    const nccl::Result result = exchange_all([&](Member&) { return own[i++]; });
     if (result != nccl::kSuccess) return result;
     for_pending([](Member& m) {
       const auto table = m.all_records<Hello>();
@@ -248,7 +251,9 @@ class SetUp {
     Status status;
     if (m.order == nullptr) {
       auto order = std::make_unique<Order>();
+      stages_.done(Stages::kStaging);
       status = device_.load_kernels();
+      stages_.done(Stages::kLoading);
       if (status) status = order->open(device_, nccl_mixes_graphs());
       // Else the next kind of staging would find it, and go without kernels.
       if (status) m.order = std::move(order);
