@@ -28,6 +28,27 @@ Status status_of(const char* what, cudaError_t error) {
 /// and must not find somebody else's memory in it.
 constexpr size_t kGranule = 2 << 20;
 
+/// From the driver by itself: cudaGetDeviceProperties() has it too, but reads the clocks for it, which takes
+/// milliseconds, and set-up asks once for each rank.
+Result<cudaUUID_t> uuid_of(int device) {
+  constexpr unsigned kVersion = 11040;  // from which on a part of a GPU (MIG) has an UUID of its own
+  void *get = nullptr, *get_uuid = nullptr;
+  int handle = 0;
+  cudaUUID_t uuid;
+  if (cudaGetDriverEntryPointByVersion("cuDeviceGet", &get, kVersion, cudaEnableDefault) == cudaSuccess &&
+      cudaGetDriverEntryPointByVersion("cuDeviceGetUuid", &get_uuid, kVersion, cudaEnableDefault) ==
+          cudaSuccess &&
+      get != nullptr && get_uuid != nullptr &&
+      reinterpret_cast<int (*)(int*, int)>(get)(&handle, device) == 0 &&
+      reinterpret_cast<int (*)(cudaUUID_t*, int)>(get_uuid)(&uuid, handle) == 0)
+    return uuid;
+  (void)cudaGetLastError();
+  cudaDeviceProp properties;
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) return error_of("cudaGetDeviceProperties", error);
+  return properties.uuid;
+}
+
 class CudaDevice final : public Device {
  public:
   Result<int> current() override {
@@ -41,17 +62,25 @@ class CudaDevice final : public Device {
   Result<DeviceIdentity> identity() override {
     const Result<int> device = current();
     if (!device) return device.error();
-    cudaDeviceProp properties;
-    cudaError_t error = cudaGetDeviceProperties(&properties, *device);
-    if (error != cudaSuccess) return error_of("cudaGetDeviceProperties", error);
+    int major = 0, minor = 0, multiprocessors = 0, domain = 0, bus = 0, slot = 0;
+    for (const auto& [attribute, value] :
+         {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
+          std::pair{cudaDevAttrComputeCapabilityMinor, &minor},
+          std::pair{cudaDevAttrMultiProcessorCount, &multiprocessors},
+          std::pair{cudaDevAttrPciDomainId, &domain}, std::pair{cudaDevAttrPciBusId, &bus},
+          std::pair{cudaDevAttrPciDeviceId, &slot}}) {
+      const cudaError_t error = cudaDeviceGetAttribute(value, attribute, *device);
+      if (error != cudaSuccess) return error_of("cudaDeviceGetAttribute", error);
+    }
+    const Result<cudaUUID_t> uuid = uuid_of(*device);
+    if (!uuid) return uuid.error();
     DeviceIdentity identity;
-    static_assert(sizeof(properties.uuid) == sizeof(identity.uuid));
-    std::memcpy(identity.uuid.data(), &properties.uuid, sizeof(properties.uuid));
-    identity.capability = properties.major * 10 + properties.minor;
-    identity.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
-    std::snprintf(identity.pci.data(), identity.pci.size(), "%04x:%02x:%02x.0",
-                  static_cast<unsigned>(properties.pciDomainID), static_cast<unsigned>(properties.pciBusID),
-                  static_cast<unsigned>(properties.pciDeviceID));
+    static_assert(sizeof(*uuid) == sizeof(identity.uuid));
+    std::memcpy(identity.uuid.data(), &*uuid, sizeof(*uuid));
+    identity.capability = major * 10 + minor;
+    identity.multiprocessors = static_cast<uint32_t>(multiprocessors);
+    std::snprintf(identity.pci.data(), identity.pci.size(), "%04x:%02x:%02x.0", static_cast<unsigned>(domain),
+                  static_cast<unsigned>(bus), static_cast<unsigned>(slot));
     return identity;
   }
 
