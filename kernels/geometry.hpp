@@ -35,9 +35,9 @@ constexpr uint32_t blocks_beside(uint32_t multiprocessors, uint32_t sharing) {
   return blocks < 1 ? 1 : blocks < kMaxBlocks ? blocks : kMaxBlocks;
 }
 
-/// In fewer blocks, of more workers as far as there may be more.
+/// In at most `max_blocks` blocks, 1 or more, of more workers as far as there may be more.
 constexpr Geometry held_to(const Geometry& wanted, uint32_t max_blocks) {
-  if (wanted.blocks <= max_blocks) return wanted;
+  if (max_blocks == 0 || wanted.blocks <= max_blocks) return wanted;
   const uint32_t workers = (wanted.blocks * wanted.workers + max_blocks - 1) / max_blocks;
   return {max_blocks, workers < kMaxWorkers ? (workers + 31) / 32 * 32 : kMaxWorkers};
 }

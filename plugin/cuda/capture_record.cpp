@@ -60,7 +60,7 @@ cudaError_t take_out(cudaGraph_t graph, cudaGraphNode_t record, cudaGraphNode_t 
   Neighbours followers, known;
   cudaError_t error = behind(record, followers);
   for (size_t i = 0; i < followers.nodes.size(); ++i) {
-    const cudaGraphNode_t follower = followers.nodes[i];
+    cudaGraphNode_t follower = followers.nodes[i];
     if (error == cudaSuccess) error = before(follower, known);
     if (error == cudaSuccess) error = remove_edge(graph, record, follower, followers.edges[i]);
     if (error == cudaSuccess && !known.hold(instead)) error = add_edge(graph, instead, follower);
@@ -89,7 +89,7 @@ cudaError_t put(cudaEvent_t event, cudaStream_t stream, RecordPlace& place) {
     error = cudaErrorStreamCaptureInvalidated;
   if (error != cudaSuccess) return error;
 
-  const cudaGraphNode_t operation = frontier[0];
+  cudaGraphNode_t operation = frontier[0];
   auto record = static_cast<cudaGraphNode_t>(place.record);
   const auto stood_behind = static_cast<cudaGraphNode_t>(place.behind);
   if (record != nullptr && !place.aside) {
