@@ -72,9 +72,9 @@ Status use_plan(const FilePlan& from, uint32_t most_blocks, const Settings& sett
   for (const FilePlan::Range& range : from.ranges) {
     timings.sizes.push_back(range.measured_at);
     for (Timings::Row& row : timings.rows)
-      row.times.push_back(!row.method                  ? range.nccl_us
-                          : row.method == range.method ? range.us
-                                                       : std::numeric_limits<double>::quiet_NaN());
+      row.times.emplace_back(!row.method                  ? range.nccl_us
+                             : row.method == range.method ? range.us
+                                                          : std::numeric_limits<double>::quiet_NaN());
   }
   return {};
 }
