@@ -35,7 +35,7 @@ Json driver_json(const Facts& facts) {
 Json gpus_json(const Facts& facts) {
   Json list = Json::array();
   if (!facts.driver) return list;
-  for (const GpuFacts& g : facts.driver->gpus)
+  for (const GpuFacts& g : facts.driver->gpus) {
     list.push_back({{"index", g.index},
                     {"name", known(g.name)},
                     {"uuid", known(g.uuid)},
@@ -48,6 +48,7 @@ Json gpus_json(const Facts& facts) {
                     {"memory_bytes", g.memory_bytes},
                     {"bar1_bytes", g.bar1_bytes == 0 ? Json() : Json(g.bar1_bytes)},
                     {"mig", g.mig}});
+  }
   return list;
 }
 
@@ -87,7 +88,7 @@ const char* name_of(Redirect redirect) {
 Json pci_json(const Facts& facts) {
   if (!facts.pci.readable) return nullptr;
   Json list = Json::object();
-  for (const std::string& gpu : facts.pci.gpus())
+  for (const std::string& gpu : facts.pci.gpus()) {
     for (const std::string& address : facts.pci.way_up(gpu)) {
       const auto found = facts.pci.devices.find(address);
       if (found == facts.pci.devices.end()) continue;
@@ -102,6 +103,7 @@ Json pci_json(const Facts& facts) {
       if (device.is_bridge()) list[address]["acs_redirect"] = name_of(device.redirect);
       if (device.bar1_bytes) list[address]["bar1_bytes"] = *device.bar1_bytes;
     }
+  }
   return list;
 }
 

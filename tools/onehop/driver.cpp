@@ -75,7 +75,7 @@ void ask_nvml(DriverFacts& facts) {
     facts.gpus.push_back(gpu_of_nvml(nvml, handle, static_cast<int>(handles.size())));
     handles.push_back(handle);
   }
-  for (int from = 0; from < static_cast<int>(handles.size()); ++from)
+  for (int from = 0; from < static_cast<int>(handles.size()); ++from) {
     for (int to = 0; to < static_cast<int>(handles.size()); ++to) {
       if (from == to) continue;
       PairFacts pair;
@@ -92,6 +92,7 @@ void ask_nvml(DriverFacts& facts) {
       pair.write = ask(1);
       facts.pairs.push_back(pair);
     }
+  }
 }
 
 /// The GPU at this address; a new one where NVML has said nothing.

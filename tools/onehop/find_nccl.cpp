@@ -126,7 +126,7 @@ void add_loader_cache(Found& found) {
 /// Where a name without a folder would be found.
 std::string in_search_path(const std::string& name, const Environment& environment) {
   for (const std::string& folder : parts_of(value_of(environment, "LD_LIBRARY_PATH"), ":;"))
-    if (fs::exists(folder + "/" + name)) return folder + "/" + name;
+    if (const fs::path path = fs::path(folder) / name; fs::exists(path)) return path;
   return in_loader_cache(name);
 }
 
@@ -135,7 +135,7 @@ std::string in_search_path(const std::string& name, const Environment& environme
 std::string program_of(const std::string& name, const Environment& environment) {
   if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : "";
   for (const std::string& folder : parts_of(value_of(environment, "PATH"), ":")) {
-    const std::string path = folder + "/" + name;
+    const fs::path path = fs::path(folder) / name;
     if (access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path)) return path;
   }
   return "";

@@ -145,7 +145,7 @@ class Search {
           "NCCL and onehop over peer access would give wrong results or hang; onehop's probe keeps it away "
           "from it",
           "see the findings about ACS and IOMMU; NCCL_P2P_DISABLE=1 until it is mended");
-    if (!no_access.empty())
+    if (!no_access.empty()) {
       add(Severity::kRisk, "no-peer-access",
           fmt::format(
               "no peer access between {} of {} pairs of GPUs ({}{})", no_access.size(), d.pairs.size(),
@@ -157,6 +157,7 @@ class Search {
               (reasons.empty() ? std::string()
                                : fmt::format("; the driver says: {}", fmt::join(reasons, "; "))),
           "none with GPUs whose driver does not offer it; else see the findings about BAR, ACS and IOMMU");
+    }
   }
 
   void bridges() {
@@ -181,7 +182,7 @@ class Search {
       if (f_.pci.devices.at(gpu).iommu.rfind("DMA", 0) == 0) translated.insert(gpu);
     }
     if (gpus.size() < 2) return;
-    if (!redirecting.empty())
+    if (!redirecting.empty()) {
       add(Severity::kRisk, "acs",
           fmt::format("ACS redirects what GPUs send each other, at {}", fmt::join(redirecting, ", ")),
           std::string("every word goes up to the root complex") +
@@ -189,10 +190,11 @@ class Search {
           "switch ACS off in the BIOS, or clear its control register at these bridges (setpci -s ADDRESS "
           "ECAP_ACS+6.w=0000, "
           "as root, after each start), unless virtual machines need it");
-    else if (!unknown.empty())
+    } else if (!unknown.empty()) {
       add(Severity::kNote, "acs-unknown",
           fmt::format("the ACS state of {} bridges above the GPUs is not to be read", unknown.size()),
           "ACS redirection makes peer access slow, or fail", "run this as root");
+    }
     if (!translated.empty())
       add(Severity::kRisk, "iommu",
           fmt::format("the IOMMU translates addresses of {}", fmt::join(translated, ", ")), kMapsPeers,
@@ -228,8 +230,9 @@ class Search {
 
   void settings(const Environment& environment) {
     std::vector<std::string> entries;
-    for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
+    for (const auto& [name, value] : environment) entries.push_back(fmt::format("{}={}", name, value));
     std::vector<const char*> pointers;
+    pointers.reserve(entries.size() + 1);
     for (const std::string& entry : entries) pointers.push_back(entry.c_str());
     pointers.push_back(nullptr);
     const SettingsReport report = read_settings(pointers.data());

@@ -8,7 +8,7 @@
 #endif
 
 int main(int argc, char** argv) {
-  using namespace onehop::tool;
+  namespace tool = onehop::tool;
   // What stands behind the first "--" of `onehop run` is the command, or the command's own: releases of CLI11
   // differ in what they make of it.
   char** const dashes = argc > 1 && std::string(argv[1]) == "run"
@@ -20,27 +20,27 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 fine; 1 something was found that keeps onehop off, or could not be done; 2 usage.\n"
       "`onehop run` ends as its command does; 125, 126 and 127 as in env(1).");
-  add_run(app, {dashes, argv + argc});
-  add_doctor(app);
-  add_stats(app);
+  tool::add_run(app, {dashes, argv + argc});
+  tool::add_doctor(app);
+  tool::add_stats(app);
 #ifdef ONEHOP_HAVE_BENCH
   onehop::bench::add_bench(app);
 #endif
-  add_tune(app);
-  add_help(app);
-  add_version(app);
-  add_examine(app);
+  tool::add_tune(app);
+  tool::add_help(app);
+  tool::add_version(app);
+  tool::add_examine(app);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
-  } catch (const Exit& end) {
+  } catch (const tool::Exit& end) {
     return end.code;
   } catch (const CLI::RuntimeError& end) {
     return end.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    return app.exit(error) == 0 ? tool::kOk : tool::kUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "onehop: %s\n", error.what());
-    return kFound;
+    return tool::kFound;
   }
-  return kOk;
+  return tool::kOk;
 }

@@ -83,6 +83,7 @@ std::string measure(const Gpu& from, const Gpu& to, PairFacts& pair) {
 
 void measure_pairs(const CudaDriver& cuda, const std::vector<int>& ordinals, std::vector<PairFacts>& pairs) {
   std::vector<std::unique_ptr<Gpu>> gpus;
+  gpus.reserve(ordinals.size());
   for (const int ordinal : ordinals)
     gpus.push_back(ordinal < 0 ? nullptr : std::make_unique<Gpu>(cuda.library(), ordinal));
   for (PairFacts& pair : pairs) {

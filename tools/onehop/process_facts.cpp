@@ -42,6 +42,7 @@ ProcessFacts read_process(int pid, const std::string& proc) {
       entries.push_back(std::move(entry));
   }
   std::vector<const char*> pointers;
+  pointers.reserve(entries.size() + 1);
   for (const std::string& entry : entries) pointers.push_back(entry.c_str());
   pointers.push_back(nullptr);
   facts.environment = environment_of(pointers.data());

@@ -120,6 +120,7 @@ void print_text(std::FILE* to, const Decision& decision, const Options& options)
 
 [[noreturn]] void become(std::vector<std::string> command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& argument : command) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());

@@ -50,7 +50,7 @@ std::string try_shared_pages() {
   if (fd < 0) return std::string("memfd_create: ") + std::strerror(errno);
   const std::string name = "/proc/self/fd/" + std::to_string(fd);
   const int again = open(name.c_str(), O_RDWR | O_CLOEXEC);
-  const std::string trouble = again < 0 ? name + ": " + std::strerror(errno) : "";
+  std::string trouble = again < 0 ? name + ": " + std::strerror(errno) : "";
   close(fd);
   if (again >= 0) close(again);
   return trouble;

@@ -11,7 +11,7 @@ Channel::~Channel() {
   close(fd_);
 }
 
-bool Channel::send(const Json& value) {
+bool Channel::send(const Json& value) const {
   const std::string line = value.dump() + "\n";
   for (size_t done = 0; done < line.size();) {
     // No SIGPIPE: that the other end is gone is for the caller to say.

@@ -18,7 +18,7 @@ class Channel {
 
   int fd() const { return fd_; }
   /// False: the other end is gone.
-  bool send(const Json& value);
+  bool send(const Json& value) const;
   /// A value that has come already, whole.
   std::optional<Json> next();
   /// Waits for bytes and takes what has come. False: the other end is gone.

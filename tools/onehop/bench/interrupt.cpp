@@ -1,6 +1,6 @@
 #include "tools/onehop/bench/interrupt.hpp"
 
-#include <signal.h>
+#include <csignal>
 
 namespace onehop::bench {
 namespace {

@@ -55,7 +55,7 @@ Result<Cuda> open_cudart(const std::string& path) {
     Cuda cuda;
     const std::string missing = find_all(library, cuda);
     if (missing.empty()) return cuda;
-    return Error{name + " has no " + missing};
+    return Error{std::string(name).append(" has no ").append(missing)};
   }
   return Error{"the CUDA runtime (" + names.front() +
                ") was not found: add its folder to LD_LIBRARY_PATH, or name the file with --cudart"};

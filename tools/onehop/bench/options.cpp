@@ -65,6 +65,7 @@ Result<std::vector<Shape>> shapes_of(const Options& options, size_t element) {
     sizes = *parsed;
   }
   std::vector<Shape> shapes;
+  shapes.reserve(sizes.size());
   for (const size_t bytes : sizes) shapes.push_back({bytes, calls_for(bytes, options.calls), ""});
   return shapes;
 }
@@ -130,9 +131,9 @@ Result<std::vector<Case>> cases_of(const Options& options) {
       const ElementType* type = find_type(name);
       if (type == nullptr) {
         std::string known;
-        for (const ElementType& t : element_types())
-          known += (known.empty() ? "" : ", ") + std::string(t.name);
-        return Error{"no such type: " + name + " (there are " + known + ")"};
+        for (const ElementType& t : element_types()) known.append(known.empty() ? "" : ", ").append(t.name);
+        return Error{
+            std::string("no such type: ").append(name).append(" (there are ").append(known).append(")")};
       }
       const Result<std::vector<Shape>> shapes = shapes_of(options, type->size);
       if (!shapes) return shapes.error();

@@ -158,7 +158,7 @@ void Ranks::drop_graphs() {
 void Ranks::replay(const Lane& lane) {
   const Cuda& cuda = libraries_.cuda;
   for (const Rank* rank : lane) {
-    const cudaStream_t stream = replay_stream(*rank);
+    cudaStream_t stream = replay_stream(*rank);
     use(*rank);
     must(cuda.LaunchHostFunc(stream, &Gate::wait, &gate_), "cudaLaunchHostFunc");
     must(cuda.EventRecord(rank->start, stream), "cudaEventRecord");

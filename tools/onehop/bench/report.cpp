@@ -129,6 +129,7 @@ std::vector<std::string> not_measured(const Outcome& outcome) {
     left.most = std::max(left.most, one.what.bytes);
   }
   std::vector<std::string> lines;
+  lines.reserve(reasons.size() + 1);
   for (const auto& [why, left] : reasons)
     lines.push_back(left.modes + " of " + human(left.least) +
                     (left.most > left.least ? " to " + human(left.most) : std::string()) + ": " + why);

@@ -92,7 +92,7 @@ class Run {
     say("looking for NCCL and GPUs");
     layout_ = {1, 1, 1, false, 0, "", options_.verbose};
     Side probe({"looking around", false, "", {}}, layout_);
-    if (const Status started = probe.start(); !started) return started;
+    if (Status started = probe.start(); !started) return started;
     const Result<std::vector<Json>> answers =
         probe.ask(load_command(), "loading the libraries", options_.deadline_s);
     if (!answers) return answers.error();
@@ -149,14 +149,14 @@ class Run {
       std::vector<Side*> now;
       for (const auto& side : sides_)
         if (side->spec().onehop == onehop) now.push_back(side.get());
-      if (const Status opened = open(now); !opened) return opened;
+      if (Status opened = open(now); !opened) return opened;
     }
     return {};
   }
 
   Status open(const std::vector<Side*>& sides) {
     for (Side* side : sides) {
-      if (const Status started = side->start(); !started) return started;
+      if (Status started = side->start(); !started) return started;
       side->tell(load_command());
     }
     for (Side* side : sides)

@@ -51,7 +51,7 @@ Status Side::start() {
   for (int i = 0; i < layout_.processes(); ++i) {
     Process& process = processes_.emplace_back();
     process.first = i * layout_.ranks_per_process;
-    if (const Status started = start(process); !started) return started;
+    if (Status started = start(process); !started) return started;
   }
   return {};
 }
@@ -119,11 +119,12 @@ Result<std::vector<Json>> Side::collect(const std::string& step, double deadline
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) {
       std::string late;
-      for (const Process* process : asked) late += (late.empty() ? "" : ", ") + ranks_of(*process);
+      for (const Process* process : asked) late.append(late.empty() ? "" : ", ").append(ranks_of(*process));
       char seconds[32];
       std::snprintf(seconds, sizeof(seconds), "%g s", deadline_s);
-      return Error{where + "not finished after " + seconds + "; no answer from " + late +
-                   last_lines(*asked.front())};
+      std::string why = where;
+      why.append("not finished after ").append(seconds).append("; no answer from ").append(late);
+      return Error{why.append(last_lines(*asked.front()))};
     }
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 1000)));
     for (size_t i = 0; i < asked.size(); ++i) {
