@@ -28,7 +28,8 @@ void Rank::meet() {
 }
 
 ncclComm_t Rank::join() {
-  Shared::Id& place = shared.ids[joined_++ % Shared::kIds];
+  if (joined_ == Shared::kIds) fail("no id is left for another communicator");
+  Shared::Id& place = shared.ids[joined_++];
   if (rank == 0) {
     MUST(ncclGetUniqueId(&place.id));
     place.there.store(1, std::memory_order_release);
