@@ -35,9 +35,10 @@ constexpr uint32_t blocks_beside(uint32_t multiprocessors, uint32_t sharing) {
   return blocks < 1 ? 1 : blocks < kMaxBlocks ? blocks : kMaxBlocks;
 }
 
-/// In at most `max_blocks` blocks, 1 or more, of more workers as far as there may be more.
+/// In at most `max_blocks` blocks (0 is 1), of more workers as far as there may be more.
 constexpr Geometry held_to(const Geometry& wanted, uint32_t max_blocks) {
-  if (max_blocks == 0 || wanted.blocks <= max_blocks) return wanted;
+  if (max_blocks == 0) max_blocks = 1;
+  if (wanted.blocks <= max_blocks) return wanted;
   const uint32_t workers = (wanted.blocks * wanted.workers + max_blocks - 1) / max_blocks;
   return {max_blocks, workers < kMaxWorkers ? (workers + 31) / 32 * 32 : kMaxWorkers};
 }
