@@ -156,6 +156,11 @@ class Tune(unittest.TestCase):
         self.assertTrue(self.plan.exists())
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".lock")], [])
 
+    def test_plan_and_state_are_two_files(self):
+        done = self.tune("--state", str(self.plan), code=1)
+        self.assertIn("--out and --state are the same file", done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_what_a_killed_run_leaves_locked_is_free_again(self):
         lock = self.folder / "plan.json.lock"
         lock.touch()

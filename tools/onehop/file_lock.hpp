@@ -14,7 +14,6 @@ class FileLock {
  public:
   FileLock() = default;
   FileLock(FileLock&&) = default;
-  FileLock& operator=(FileLock&&) = default;
   ~FileLock();
 
   /// Never waits: nothing if another process holds it.

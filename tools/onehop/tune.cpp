@@ -107,6 +107,7 @@ class Tune {
     if (!parse_islands(options_.islands, islands) ||
         (!islands.empty() && islands.size() != static_cast<size_t>(options_.ranks)))
       return Error{"--islands: the ranks of each, as in 0-3/4-7, each rank once"};
+    if (options_.out == options_.state) return Error{"--out and --state are the same file"};
     Status status;
     for (const std::string& path : {options_.out, options_.state})
       if (status) status = lock(path);
