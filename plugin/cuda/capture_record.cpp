@@ -3,12 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-// CUDA 13 gave the names to the functions that tell and take what is said of an edge, _v2 until then.
-#if CUDART_VERSION >= 13000
-#define ONEHOP_V2(name) name
-#else
-#define ONEHOP_V2(name) name##_v2
-#endif
+#include "plugin/cuda/edge_data.hpp"
 
 namespace onehop::capture_record {
 

@@ -9,13 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "plugin/cuda/edge_data.hpp"
 #include "test/gpu/delay.hpp"
-
-#if CUDART_VERSION >= 13000
-#define ONEHOP_V2(name) name
-#else
-#define ONEHOP_V2(name) name##_v2
-#endif
 
 namespace onehop::test {
 namespace {
