@@ -1,6 +1,8 @@
 // The PCI tree from recorded /sys folders, and its picture.
 #include "tools/onehop/pci.hpp"
 
+#include <fmt/format.h>
+
 #include "test/tool/fake_root.hpp"
 
 namespace onehop::tool::test {
@@ -37,6 +39,33 @@ TEST(Pci, TwoRootComplexes) {
             "└─ 0000:80:01.0 bridge 10b5:8796, link unknown\n"
             "   └─ 0000:81:00.0 GPU 10de:2bb1, x16, Gen1 of Gen5, BAR 1 32 GiB\n");
   EXPECT_EQ(tree.meet("0000:01:00.0", "0000:81:00.0"), "");
+}
+
+// Protects: the registers taken for the window into the memory. Data-centre GPUs since Hopper have them in a
+// prefetchable window of 64 bits as well, before it.
+TEST(Pci, Bar1IsTheWindowIntoTheMemory) {
+  const auto line = [](uint64_t begin, uint64_t bytes, const char* flags) {
+    return bytes == 0 ? std::string("0x0000000000000000 0x0000000000000000 0x0000000000000000\n")
+                      : fmt::format("{:#018x} {:#018x} {}\n", begin, begin + bytes - 1, flags);
+  };
+  constexpr const char *kWide = "0x000000000014220c", *kNarrow = "0x0000000000040200";
+  const std::string none = line(0, 0, "");
+  const auto bar1 = [&](const std::string& resource) {
+    const FakeRoot root;
+    auto files = FakeRoot::gpu("0");
+    files["resource"] = resource;
+    root.device("pci0000:00/0000:00:06.0", files);
+    return read_pci_tree(root.path()).devices.at("0000:00:06.0").bar1_bytes;
+  };
+  constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  EXPECT_EQ(bar1(line(0x42000000000, 16 * kMiB, kWide) + none + line(0x20000000000, 256 * kGiB, kWide) +
+                 none + line(0x41000000000, 32 * kMiB, kWide) + none),
+            256 * kGiB);
+  EXPECT_EQ(bar1(line(0xf0000000, 16 * kMiB, kNarrow) + line(0x20000000000, 256 * kMiB, kWide) + none +
+                 line(0x30000000000, 32 * kMiB, kWide) + none + none),
+            256 * kMiB);
+  EXPECT_EQ(bar1(line(0xf0000000, 16 * kMiB, kNarrow)), std::nullopt);
+  EXPECT_EQ(bar1("no numbers"), std::nullopt);
 }
 
 TEST(Pci, AcsIsReadWhereItMayBe) {

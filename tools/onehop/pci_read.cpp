@@ -27,19 +27,22 @@ int width_of(const std::string& text) {
   return width > 0 && width <= 32 ? width : 0;
 }
 
-/// BAR 1 of a GPU: the first 64-bit window that holds memory in advance (prefetchable), as NVIDIA's GPUs have
-/// it.
+/// BAR 1 of a GPU, the window into its memory. Which of the lines it is differs, as the registers before it
+/// may take one or two, and be prefetchable or not; it is the largest that is prefetchable, also where it is
+/// small.
 std::optional<uint64_t> bar1_of(const std::string& resource) {
   constexpr uint64_t kMemory = 0x200, kPrefetch = 0x2000;
   std::istringstream lines(resource);
   std::string line;
+  std::optional<uint64_t> largest;
   for (int bar = 0; bar < 6 && std::getline(lines, line); ++bar) {
     uint64_t begin = 0, end = 0, flags = 0;
     std::istringstream numbers(line);
-    if (!(numbers >> std::hex >> begin >> end >> flags)) return std::nullopt;
-    if ((flags & kMemory) != 0 && (flags & kPrefetch) != 0 && end > begin) return end - begin + 1;
+    if (!(numbers >> std::hex >> begin >> end >> flags)) break;
+    if ((flags & kMemory) != 0 && (flags & kPrefetch) != 0 && end > begin)
+      largest = std::max(largest.value_or(0), end - begin + 1);
   }
-  return std::nullopt;
+  return largest;
 }
 
 /// From the configuration space, of which only root sees more than the first 64 bytes.
