@@ -3,16 +3,11 @@
 // fewer GPUs.
 //
 //   NCCL_NET_PLUGIN=libnccl-net-onehop.so nccl-bench LINKS OUT.json RANKS...
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <fstream>
 
 #include "test/gpu/delay.hpp"
-#include "test/gpu/nccl_node.hpp"
-#include "test/gpu/results.hpp"
+#include "test/gpu/sides.hpp"
 
 namespace onehop::test {
 namespace {
@@ -29,8 +24,7 @@ double median(std::vector<double> values) {
 
 class Bench {
  public:
-  Bench(int ranks, bool with_onehop, Results& results)
-      : node_(ranks), with_onehop_(with_onehop), results_(results), buffers_(node_.size()) {
+  Bench(int ranks, Results& results) : node_(ranks), results_(results), buffers_(node_.size()) {
     for (size_t r = 0; r < node_.size(); ++r) {
       MUST(cudaSetDevice(node_.devices[r]));
       MUST(cudaMalloc(&buffers_[r], 2 * kLargest));
@@ -59,8 +53,8 @@ class Bench {
       wrong += wrong_eager;
       std::printf(
           "%-6s %zu ranks %7zu B  graph %7.2f us   host time of an eager call %5.2f us   wrong %zu%s\n",
-          with_onehop_ ? "onehop" : "nccl", node_.size(), bytes, us, host_us, wrong,
-          with_onehop_ && !taken_ ? "   (passed to NCCL)" : "");
+          with_onehop() ? "onehop" : "nccl", node_.size(), bytes, us, host_us, wrong,
+          with_onehop() && !taken_ ? "   (passed to NCCL)" : "");
       std::fflush(stdout);
     }
   }
@@ -101,7 +95,7 @@ class Bench {
   }
 
   void row(const char* mode, size_t bytes, double us, size_t wrong) {
-    const bool on = with_onehop_;
+    const bool on = with_onehop();
     results_.add({{"side", on ? "onehop" : "nccl"},
                   {"plan", on ? "auto" : ""},
                   {"method", on && taken_ ? "auto" : ""},
@@ -185,7 +179,6 @@ class Bench {
   }
 
   NcclNode node_;
-  bool with_onehop_;
   LoadedOnehop onehop_;  ///< found only once NCCL has loaded it
   bool taken_ = false;   ///< calls of the size that is being measured
   Results& results_;
@@ -202,27 +195,10 @@ namespace {
 void measure(int argc, char** argv, int nccl_version, const std::string& out) {
   Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1],
                   nccl_version);
-  const bool with_onehop = std::getenv("NCCL_NET_PLUGIN") != nullptr;
-  for (int i = 3; i < argc; ++i) Bench(std::atoi(argv[i]), with_onehop, results).run();
+  for (int i = 3; i < argc; ++i) Bench(std::atoi(argv[i]), results).run();
   const onehopStatistics statistics = LoadedOnehop().statistics();
-  if (with_onehop != (statistics.taken > 0)) fail("onehop is not what it should be in this run");
+  if (with_onehop() != (statistics.taken > 0)) fail("onehop is not what it should be in this run");
   results.write(out);
-}
-
-/// This program again, as one side.
-std::string run_side(char** argv, const char* side) {
-  const std::string out = std::string(argv[2]) + "." + side;
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("ONEHOP_TEST_SIDE", out.c_str(), 1);
-    if (std::strcmp(side, "nccl") == 0) unsetenv("NCCL_NET_PLUGIN");
-    execv("/proc/self/exe", argv);
-    _exit(1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (status != 0) fail(std::string("the side ") + side + " failed");
-  return out;
 }
 
 }  // namespace
@@ -232,23 +208,12 @@ int main(int argc, char** argv) {
   using namespace onehop::test;
   alarm(300);
   if (argc < 4) fail("usage: nccl-bench LINKS OUT.json RANKS...");
-  if (std::getenv("NCCL_NET_PLUGIN") == nullptr && std::getenv("ONEHOP_TEST_SIDE") == nullptr)
-    fail("NCCL_NET_PLUGIN is not set");
-  int version = 0;
-  MUST(ncclGetVersion(&version));
-  if (const char* out = std::getenv("ONEHOP_TEST_SIDE")) {
-    measure(argc, argv, version, out);
+  const char* part = file_of_side();
+  if (part == nullptr) {
+    run_sides(argv, argv[2]);
     return 0;
   }
-  Results::Json both;
-  for (const char* side : {"nccl", "onehop"}) {
-    const std::string part = run_side(argv, side);
-    const Results::Json rows = Results::Json::parse(std::ifstream(part));
-    if (both.is_null())
-      both = rows;
-    else
-      both["rows"].insert(both["rows"].end(), rows["rows"].begin(), rows["rows"].end());
-    unlink(part.c_str());
-  }
-  std::ofstream(argv[2]) << both.dump(1) << "\n";
+  int version = 0;
+  MUST(ncclGetVersion(&version));
+  measure(argc, argv, version, part);
 }

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Unmodified nccl-tests (all_reduce_perf built with MPI) with onehop: right results, and onehop's counters above zero.
-# All processes share GPU 0, under MPS, unless ONE_GPU=0: then one GPU per process.
+# Unmodified nccl-tests with onehop: right results, and onehop's counters say that it was used, or that it was not where
+# it must decline. All processes share GPU 0, under MPS, unless ONE_GPU=0: then one GPU per rank.
 #
 #   ALL_REDUCE_PERF_MPI=PROGRAM MPIEXEC="mpiexec OPTIONS" NCCL_LIB_DIR=FOLDER test/gpu/run_nccl_tests.sh
 #
+# WAYS says how the ranks run: "mpi" (default), a process each, with an all_reduce_perf built with MPI=1; "group", all in
+# one thread (-g N), and "threads", a thread each (-t N), both with the one that ALL_REDUCE_PERF names and ONE_GPU=0.
+# BLOCKING="0 1" runs each with CUDA_LAUNCH_BLOCKING too, where ranks of one process must be left to NCCL; not "group",
+# where one thread launches for all ranks and stock NCCL waits for ever.
 # NCCL_LIB_DIR holds the libnccl.so.2 to use: 2.30 or newer for several processes on one GPU; empty: the machine's.
 # What is run can be narrowed: RANKS="4 8" TYPES="float half bfloat16" GRAPHS="0 10" SIDES="onehop", or SIDES="nccl onehop"
 # for stock NCCL beside it. DEADLINE (seconds per run, default 120). Logs go to $OUT, or to build/gpu.
@@ -12,9 +16,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/gpu/mps.sh
 . test/gpu/mps.sh
 
-: "${ALL_REDUCE_PERF_MPI:?set it to an all_reduce_perf built with MPI=1}"
-: "${MPIEXEC:?set it to the mpiexec that fits, with its options}"
-read -ra mpiexec <<< "$MPIEXEC"
+read -ra all_ways <<< "${WAYS:-mpi}"
+for way in "${all_ways[@]}"; do
+  case $way in
+    mpi) : "${ALL_REDUCE_PERF_MPI:?set it to an all_reduce_perf built with MPI=1}" \
+      "${MPIEXEC:?set it to the mpiexec that fits, with its options}" ;;
+    group | threads) : "${ALL_REDUCE_PERF:?set it to an all_reduce_perf}" ;;
+    *) echo "WAYS: $way is none of mpi, group, threads" >&2; exit 2 ;;
+  esac
+  [ "$way" = mpi ] || [ "${ONE_GPU:-1}" = 0 ] || { echo "WAYS: $way needs a GPU for each rank and ONE_GPU=0" >&2; exit 2; }
+done
+read -ra mpiexec <<< "${MPIEXEC:-}"
+read -ra all_blocking <<< "${BLOCKING:-0}"
 read -ra all_ranks <<< "${RANKS:-4 8}"
 read -ra all_types <<< "${TYPES:-float half bfloat16}"
 read -ra all_graphs <<< "${GRAPHS:-0 10}"
@@ -33,14 +46,14 @@ if [ "$one_gpu" = 1 ]; then
   start_mps
 fi
 
-# counters FOLDER RANKS: least calls taken and most calls passed of any rank; complains if a rank wrote nothing.
+# counters FOLDER PROCESSES: least calls taken and most calls passed of any process; complains if one wrote nothing.
 counters() {
   python3 - "$@" << 'END'
 import json, pathlib, sys
 files = sorted(pathlib.Path(sys.argv[1]).glob("stats.*.json"))
 totals = [json.loads(file.read_text())["totals"] for file in files]
 if len(totals) != int(sys.argv[2]):
-    print(f"0 0 statistics-of-{len(totals)}-ranks")
+    print(f"0 0 statistics-of-{len(totals)}-processes")
 else:
     print(min(t["taken"] for t in totals), max(t["passed"] for t in totals), "ok")
 END
@@ -61,24 +74,30 @@ verdict() {
 }
 
 failures=0
-printf '%-7s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' \
-  side ranks type graph rows '#wrong' taken passed 'us 8B/4KiB/64KiB' s verdict | tee "$out/nccl-tests.txt"
+printf '%-7s %-7s %5s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' \
+  side way block ranks type graph rows '#wrong' taken passed 'us 8B/4KiB/64KiB' s verdict | tee "$out/nccl-tests.txt"
 
 run_one() {
-  local side=$1 ranks=$2 type=$3 graph=$4 status=0 started=$SECONDS
-  local log=$out/nccl-tests-$side-$ranks.log folder=$scratch/$side-$ranks-$type-$graph
-  local arguments=(-g 1 -b "$first" -e "$last" -f 2 -d "$type" -w 2 -n 20 -c 1)
+  local side=$1 ranks=$2 type=$3 graph=$4 way=$5 blocking=$6 status=0 started=$SECONDS
+  local log=$out/nccl-tests-$side-$ranks.log folder=$scratch/$side-$ranks-$type-$graph-$way-$blocking
+  local arguments=(-b "$first" -e "$last" -f 2 -d "$type" -w 2 -n 20 -c 1)
   [ "$graph" = 0 ] || arguments+=(-G "$graph")
   mkdir -p "$folder"
 
-  local environment=(MPIEXEC_TIMEOUT="$deadline")
+  local environment=(MPIEXEC_TIMEOUT="$deadline") program=("${ALL_REDUCE_PERF:-}") processes=1
+  case $way in
+    mpi) program=("${mpiexec[@]}" -n "$ranks" "$ALL_REDUCE_PERF_MPI" -g 1) processes=$ranks ;;
+    group) program+=(-g "$ranks") ;;
+    threads) program+=(-t "$ranks" -g 1) ;;
+  esac
   if [ "$side" = onehop ]; then
     environment+=(NCCL_NET_PLUGIN="$plugin" ONEHOP_STATS=1 ONEHOP_STATS_FILE="$folder/stats.%p.json")
   fi
-  env "${environment[@]}" timeout -k 5 $((deadline + 10)) "${mpiexec[@]}" -n "$ranks" \
-    "$ALL_REDUCE_PERF_MPI" "${arguments[@]}" > "$folder/stdout" 2> "$folder/stderr" < /dev/null || status=$?
+  [ "$blocking" = 0 ] || environment+=(CUDA_LAUNCH_BLOCKING=1)
+  env "${environment[@]}" timeout -k 5 $((deadline + 10)) "${program[@]}" "${arguments[@]}" \
+    > "$folder/stdout" 2> "$folder/stderr" < /dev/null || status=$?
   {
-    echo "===== $side, $ranks ranks, ${arguments[*]}: exit code $status"
+    echo "===== $side, $ranks ranks, $way, CUDA_LAUNCH_BLOCKING=$blocking, ${arguments[*]}: exit code $status"
     cat "$folder/stdout"
     echo "----- standard error"
     cat "$folder/stderr"
@@ -86,7 +105,7 @@ run_one() {
 
   local rows wrong unchecked closed us taken=- passed=- note=ok result=ok
   read -r rows wrong unchecked closed us < <(verdict "$folder/stdout")
-  [ "$side" != onehop ] || read -r taken passed note < <(counters "$folder" "$ranks")
+  [ "$side" != onehop ] || read -r taken passed note < <(counters "$folder" "$processes")
   if [ "$status" != 0 ]; then
     result="FAILED: exit code $status"
   elif [ "$rows" != "$rows_wanted" ] || [ "$unchecked" != 0 ] || [ "$closed" != 1 ]; then
@@ -95,11 +114,14 @@ run_one() {
     result="FAILED: wrong results"
   elif [ "$note" != ok ]; then
     result="FAILED: $note"
+  elif [ "$side" = onehop ] && [ "$blocking" = 1 ] && [ "$processes" = 1 ]; then
+    [ "$taken" = 0 ] || result="FAILED: calls taken where launches block each other"
+    grep -q 'OFF.*CUDA_LAUNCH_BLOCKING' "$folder/stderr" || result="FAILED: no line says why it is off"
   elif [ "$side" = onehop ] && [ "$taken" = 0 ]; then
     result="FAILED: no call taken: $(grep -h -m 1 'OFF' "$folder/stderr" || echo 'no OFF line')"
   fi
   [ "$result" = ok ] || failures=$((failures + 1))
-  printf '%-7s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' "$side" "$ranks" "$type" "$graph" "$rows" "$wrong" \
+  printf '%-7s %-7s %5s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' "$side" "$way" "$blocking" "$ranks" "$type" "$graph" "$rows" "$wrong" \
     "$taken" "$passed" "$us" $((SECONDS - started)) "$result" | tee -a "$out/nccl-tests.txt"
   [ "$result" = ok ] || tail -n 8 "$folder/stderr"
 }
@@ -109,7 +131,11 @@ for ranks in "${all_ranks[@]}"; do
     : > "$out/nccl-tests-$side-$ranks.log"
     for type in "${all_types[@]}"; do
       for graph in "${all_graphs[@]}"; do
-        run_one "$side" "$ranks" "$type" "$graph"
+        for way in "${all_ways[@]}"; do
+          for blocking in "${all_blocking[@]}"; do
+            [ "$way-$blocking" = group-1 ] || run_one "$side" "$ranks" "$type" "$graph" "$way" "$blocking"
+          done
+        done
       done
     done
   done
