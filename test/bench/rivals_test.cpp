@@ -1,18 +1,18 @@
-#include "tools/onehop/bench/rivals.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "tools/onehop/bench/side_spec.hpp"
+
 namespace onehop::bench {
 namespace {
 
 TEST(Rivals, SettingsAreRead) {
-  EXPECT_EQ(*parse_settings("NCCL_PROTO=LL  NCCL_ALGO=^Tree,a=b"),
-            (Settings{{"NCCL_PROTO", "LL"}, {"NCCL_ALGO", "^Tree,a=b"}}));
+  EXPECT_EQ(*tool::parse_nccl_settings("NCCL_PROTO=LL  NCCL_ALGO=^Tree,a=b"),
+            (tool::NcclSettings{{"NCCL_PROTO", "LL"}, {"NCCL_ALGO", "^Tree,a=b"}}));
   for (const char* bad : {"", " ", "NCCL_PROTO", "=LL", "NCCL_PROTO=LL Tree"})
-    EXPECT_FALSE(parse_settings(bad)) << bad;
+    EXPECT_FALSE(tool::parse_nccl_settings(bad)) << bad;
 }
 
 TEST(Rivals, NcclIsFirstAndOnehopSecond) {
@@ -30,7 +30,7 @@ TEST(Rivals, NcclIsFirstAndOnehopSecond) {
 
 TEST(Rivals, ForcedPeersAreNoRivalWhereTheUserForbadeThem) {
   const auto has_peers = [] {
-    const auto rivals = usual_rivals();
+    const auto rivals = tool::usual_rivals();
     return std::count(rivals.begin(), rivals.end(), "NCCL_P2P_LEVEL=SYS") == 1;
   };
   unsetenv("NCCL_P2P_DISABLE");

@@ -25,12 +25,5 @@ TEST(Table, Sizes) {
   EXPECT_EQ(human(1025), "1025 B");
 }
 
-TEST(Table, TimesHaveThreeDigitsThatCount) {
-  EXPECT_EQ(microseconds(2.414), "2.41");
-  EXPECT_EQ(microseconds(9.996), "10.0");
-  EXPECT_EQ(microseconds(12.44), "12.4");
-  EXPECT_EQ(microseconds(145.4), "145");
-}
-
 }  // namespace
 }  // namespace onehop::bench

@@ -123,12 +123,5 @@ TEST(Pci, AContainerMayShowNothing) {
   EXPECT_TRUE(read_pci_tree(root.path()).gpus().empty());
 }
 
-TEST(Pci, SizesAreReadable) {
-  EXPECT_EQ(size_text(uint64_t{32} << 30), "32 GiB");
-  EXPECT_EQ(size_text(256 << 20), "256 MiB");
-  EXPECT_EQ(size_text(150754820096), "140.4 GiB");
-  EXPECT_EQ(size_text(1000), "1000 bytes");
-}
-
 }  // namespace
 }  // namespace onehop::tool::test

@@ -13,7 +13,8 @@ import unittest
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 PLUGIN = BUILD / "plugin" / "libnccl-net-onehop.so"
 DEADLINE = 120
-LEAST = ["--effort", "least", "--margin", "1000"]  # whatever the times, methods are chosen
+# Whatever the times, methods are chosen; and nothing is tried of NCCL's settings, but where that is what is tested.
+LEAST = ["--effort", "least", "--margin", "1000", "--no-rivals"]
 
 
 def environment(**more):
@@ -33,8 +34,8 @@ class Tune(unittest.TestCase):
         self.plan = self.folder / "plan.json"
         self.state = self.folder / "plan.json.state"
 
-    def command(self, *options, ranks=2, out=None):
-        return [str(BUILD / "tools" / "onehop"), "tune", "--ranks", str(ranks), "--out", str(out or self.plan), *LEAST, *options]
+    def command(self, *options, ranks=2, out=None, least=LEAST):
+        return [str(BUILD / "tools" / "onehop"), "tune", "--ranks", str(ranks), "--out", str(out or self.plan), *least, *options]
 
     def tune(self, *options, code=0, env=None, **arguments):
         done = subprocess.run(self.command(*options, **arguments), env=environment(**(env or {})), capture_output=True,
@@ -197,6 +198,35 @@ class Tune(unittest.TestCase):
                 self.assertEqual("dropped" in step, step["method"] == "one-shot pull", step)
             self.assertEqual([r["method"] for r in json.loads(self.plan.read_text())["plans"][0]["ranges"]], ["one-shot push"])
             self.state.unlink()
+
+    def rivals(self):
+        return json.loads(self.state.read_text())["nccl_settings"]
+
+    def test_settings_of_nccl_are_suggested_for_the_calls_that_it_keeps(self):
+        # Stock NCCL and onehop are slow here, but not with one of the settings; with another nothing comes.
+        slow, quick, stuck = (f"ONEHOP_TEST_TUNE_FAULT={fault}:" for fault in ("slow", "none", "hang"))
+        options = ["--sizes", "512", "--deadline", "2", "--rival", quick + " NCCL_A=b", "--rival", stuck]
+        done = self.tune(*options, least=LEAST[:-1], env=dict([slow.split("=")]))
+        self.assertIn(f"dropped: NCCL with {stuck} at 1048576 bytes: rank 0 did not answer within 2 s", done.stderr)
+        table, _, suggested = done.stdout.partition("For calls that onehop leaves to NCCL")
+        self.assertIn("one-shot", table)
+        lines = suggested.splitlines()[1:]
+        self.assertEqual(len(lines), 1, suggested)
+        self.assertRegex(lines[0], rf"^  {quick} NCCL_A=b: 1 MiB 1\d{{6}} -> \d.*; 4 MiB 1\d{{6}} -> \d")
+        plan = json.loads(self.plan.read_text())["plans"][0]
+        self.assertEqual(plan["ranges"][-1]["up_to"], 512, "the plan has nothing of this")
+        # Measured twice what was faster, once what was not, and nothing again when it goes on.
+        tried = [(r["round"], r["settings"], r["bytes"]) for r in self.rivals()]
+        self.assertEqual(len(set(tried)), len(tried))
+        self.assertEqual([t for t in tried if t[0] == 2], [(2, quick + " NCCL_A=b", 1 << 20), (2, quick + " NCCL_A=b", 4 << 20)])
+        self.assertIn((1, "NCCL_PROTO=LL", 4 << 20), tried)
+        before = self.state.read_text()
+        self.assertEqual(self.tune(*options, least=LEAST[:-1], env=dict([slow.split("=")])).stdout, done.stdout)
+        self.assertEqual(self.state.read_text(), before)
+
+    def test_settings_of_nccl_that_are_none_are_refused_first(self):
+        self.assertIn('not "NCCL_PROTO"', self.tune("--rival", "NCCL_PROTO", code=1).stderr)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_one_process_and_one_gpu(self):
         self.tune("--sizes", "1024", "--one-process", ranks=3)

@@ -13,7 +13,7 @@ Choices two_ranks(std::vector<uint64_t> sizes) {
 }
 
 Measured measured(int round, uint64_t bytes, Method method, Geometry most, double us, double nccl_us) {
-  return {{round, bytes, method, most}, us, nccl_us, {}};
+  return {{us, nccl_us, {}}, {round, bytes, method, most}};
 }
 
 TEST(FirstRound, HasEveryMethodAsItIsAndInGeometriesThatAreFilled) {
@@ -41,7 +41,7 @@ TEST(SecondRound, HasTheBestOfEachSizeAndWhatTheyAreMeasuredBy) {
   std::vector<Measured> results;
   for (uint32_t i = 0; i < 6; ++i)
     results.push_back(measured(1, 1024, Method::kOneShot, {1, 32 * (i + 1)}, 6.0 - i, 10));
-  results.push_back({{1, 1024, Method::kOneShotPull, {0, 0}}, 0, 0, "hangs"});
+  results.push_back({{0, 0, "hangs"}, {1, 1024, Method::kOneShotPull, {0, 0}}});
   const std::vector<Step> steps = second_round(choices, results);
   const std::vector<Step> expected = {{2, 1024, Method::kOneShot, {1, 192}},
                                       {2, 1024, Method::kOneShot, {0, 0}},
@@ -56,7 +56,7 @@ TEST(BestPlan, LeavesToNcclWhatIsNotClearlyFaster) {
   const std::vector<Measured> results = {measured(2, 1000, Method::kOneShot, {0, 0}, 9.6, 10),
                                          measured(2, 2000, Method::kOneShot, {0, 0}, 5, 10),
                                          measured(2, 3000, Method::kOneShot, {0, 0}, 12, 10),
-                                         {{2, 4000, Method::kOneShot, {0, 0}}, 0, 0, "wrong"}};
+                                         {{0, 0, "wrong"}, {2, 4000, Method::kOneShot, {0, 0}}}};
   const FilePlan plan = best_plan(choices, results);
   ASSERT_EQ(plan.ranges.size(), 3u);
   EXPECT_EQ(plan.ranges[0].method, std::nullopt);

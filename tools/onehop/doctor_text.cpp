@@ -5,6 +5,7 @@
 #include "onehop/onehop.h"
 #include "plugin/statistics_text.hpp"
 #include "tools/onehop/doctor_report.hpp"
+#include "tools/onehop/units.hpp"
 
 namespace onehop::tool {
 namespace {

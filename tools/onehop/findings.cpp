@@ -8,6 +8,7 @@
 #include "plugin/nccl_releases.hpp"
 #include "plugin/nccl_switches.hpp"
 #include "plugin/settings.hpp"
+#include "tools/onehop/units.hpp"
 
 namespace onehop::tool {
 namespace {

@@ -44,7 +44,4 @@ PciTree read_pci_tree(const std::string& root = "");
 /// Root complexes, bridges and GPUs, a line each. `names`: of GPUs, by address.
 std::string draw(const PciTree&, const std::map<std::string, std::string>& names);
 
-/// "16 GiB"; exact powers of 1024 only as far as they go.
-std::string size_text(uint64_t bytes);
-
 }  // namespace onehop::tool

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tools/onehop/pci.hpp"
+#include "tools/onehop/units.hpp"
 
 namespace onehop::tool {
 namespace {
@@ -89,17 +90,6 @@ class Drawing {
 
 std::string draw(const PciTree& tree, const std::map<std::string, std::string>& names) {
   return Drawing(tree, names).text();
-}
-
-std::string size_text(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
-  // What is not even is not worth more than one digit.
-  double amount = static_cast<double>(bytes);
-  bool even = true;
-  for (; amount >= 10240 && unit + 1 < std::size(kUnits); ++unit) amount /= 1024, even = false;
-  return even ? fmt::format("{} {}", bytes, kUnits[unit]) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
 
 }  // namespace onehop::tool

@@ -15,8 +15,11 @@
 
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/file_lock.hpp"
-#include "tools/onehop/progress_line.hpp"
+#include "tools/onehop/nccl_settings.hpp"
 #include "tools/onehop/tune_files.hpp"
+#include "tools/onehop/tune_progress.hpp"
+#include "tools/onehop/tune_rivals.hpp"
+#include "tools/onehop/tune_timing.hpp"
 #include "tools/onehop/tune_workers.hpp"
 
 namespace onehop::tune {
@@ -26,63 +29,19 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   int ranks = 0;
-  bool one_process = false, share_gpus = false, verbose = false;
+  bool one_process = false, share_gpus = false, verbose = false, no_rivals = false;
   std::string out = "onehop-plan.json", state, plugin, staging = "auto", effort = "normal", islands = "auto";
   std::vector<uint64_t> sizes;
+  std::vector<std::string> more_rivals;
   double margin = 0.95;
   int deadline_s = 20;
 };
-
-/// How long to look.
-struct Effort {
-  int calls, samples, turns;  ///< in a graph; of the graph; of both sides, one after the other
-};
-struct Efforts {
-  Effort first, second;
-};
-
-Efforts efforts_of(const std::string& name) {
-  if (name == "least") return {{2, 1, 1}, {2, 1, 1}};
-  if (name == "long") return {{100, 11, 1}, {100, 21, 9}};
-  return {{50, 7, 1}, {100, 11, 5}};
-}
 
 std::vector<uint64_t> default_sizes() {
   std::vector<uint64_t> sizes = {256};
   for (uint64_t bytes = 1 << 10; bytes <= 512 << 10; bytes *= 2) sizes.push_back(bytes);
   return sizes;
 }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-class ProgressBar {
- public:
-  void show(size_t done, size_t all, const std::string& what) {
-    if (began_ == Clock::time_point{}) began_ = Clock::now(), at_ = done;
-    const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-    const size_t here = done - at_;
-    const int left =
-        here == 0 ? 0
-                  : static_cast<int>(seconds / static_cast<double>(here) * static_cast<double>(all - done));
-    constexpr size_t kWidth = 20;
-    const size_t full = done * kWidth / std::max<size_t>(all, 1);
-    char time[32];
-    std::snprintf(time, sizeof(time), ", %d:%02d left", left / 60, left % 60);
-    const std::string at = std::to_string(done), of = std::to_string(all);
-    line_.show("[" + std::string(full, '#') + std::string(kWidth - full, ' ') + "] " + at + "/" + of + time +
-                   "  " + what,
-               at + " of " + of + time + ": " + what);
-  }
-  void say(const std::string& line) const { line_.say(line); }
-
- private:
-  tool::ProgressLine line_{true};
-  Clock::time_point began_{};
-  size_t at_ = 0;  ///< steps that were done before
-};
 
 /// A file, first of those that exist.
 Result<std::string> first_of(const std::vector<std::filesystem::path>& paths, const char* what) {
@@ -107,6 +66,8 @@ class Tune {
     if (!parse_islands(options_.islands, islands) ||
         (!islands.empty() && islands.size() != static_cast<size_t>(options_.ranks)))
       return Error{"--islands: the ranks of each, as in 0-3/4-7, each rank once"};
+    for (const std::string& text : options_.more_rivals)
+      if (const auto settings = tool::parse_nccl_settings(text); !settings) return settings.error();
     if (options_.out == options_.state) return Error{"--out and --state are the same file"};
     Status status;
     for (const std::string& path : {options_.out, options_.state})
@@ -128,8 +89,9 @@ class Tune {
     if (!status) return status;
     const std::vector<Step> second = second_round(choices_, state_.results());
     status = measure(second, first.size(), first.size() + second.size());
-    if (!status) return status;
-    return write();
+    if (status) status = write();
+    if (status && !options_.no_rivals) suggest();
+    return status;
   }
 
  private:
@@ -160,7 +122,7 @@ class Tune {
             : first_of({options_.plugin}, options_.plugin.c_str());
     if (!plugin) return Error{plugin.reason() + "; name it by --plugin"};
 
-    WorkerSetup stock;
+    WorkerSetup& stock = setup_;
     stock.program = *program;
     stock.ranks = options_.ranks;
     stock.one_process = options_.one_process;
@@ -265,54 +227,17 @@ class Tune {
     if (!onehop_->running())
       if (const Result<std::string> again = onehop_->start(); !again)
         return Error{"onehop does not run any more: " + again.reason()};
-    Measured measured{step, 0, 0, {}};
-    const auto dropped = [&](const std::string& why) {
-      measured.dropped = why;
-      return measured;
-    };
+    const auto dropped = [&](const std::string& why) { return Measured{{0, 0, why}, step}; };
     const auto planned = onehop_->ask("plan " + plan_with(step));
     if (!planned) return dropped(planned.reason());
     for (const std::string& answer : *planned)
       if (answer != "ok") return dropped(answer.substr(3));
 
     const Efforts efforts = efforts_of(options_.effort);
-    const Effort& effort = step.round == 1 ? efforts.first : efforts.second;
-    const std::string line = "time " + std::to_string(step.bytes) + " " + std::to_string(effort.calls) + " " +
-                             std::to_string(effort.samples);
-    std::vector<double> us, nccl_us;
-    for (int turn = 0; turn < effort.turns; ++turn) {
-      const auto nccl = stock_->ask(line);
-      if (!nccl) return Error{"stock NCCL: " + nccl.reason()};
-      const Result<double> nccl_time = time_of(*nccl, false);
-      if (!nccl_time) return Error{"stock NCCL: " + nccl_time.reason()};
-      const auto ours = onehop_->ask(line);
-      if (!ours) return dropped(ours.reason());
-      const Result<double> our_time = time_of(*ours, true);
-      if (!our_time) return dropped(our_time.reason());
-      nccl_us.push_back(*nccl_time);
-      us.push_back(*our_time);
-    }
-    measured.us = median(us);
-    measured.nccl_us = median(nccl_us);
-    return measured;
-  }
-
-  /// Of the slowest; an Error if any result was wrong.
-  static Result<double> time_of(const std::vector<std::string>& answers, bool takes) {
-    double slowest = 0;
-    for (const std::string& answer : answers) {
-      std::istringstream words(answer);
-      std::string word;
-      double us = 0;
-      size_t wrong = 0;
-      bool taken = false;
-      words >> word >> us >> wrong >> taken;
-      if (!words || word != "time") return Error{"no time: " + answer};
-      if (wrong > 0) return Error{std::to_string(wrong) + " values are wrong"};
-      if (taken != takes) return Error{takes ? "the calls were passed to NCCL" : "the calls were not NCCL's"};
-      slowest = std::max(slowest, us);
-    }
-    return slowest;
+    const Result<Times> times =
+        time_by_turns(*stock_, *onehop_, true, step.bytes, step.round == 1 ? efforts.first : efforts.second);
+    if (!times) return times.error();
+    return Measured{*times, step};
   }
 
   /// A plan file in one line, with this step for every size.
@@ -331,7 +256,7 @@ class Tune {
   }
 
   Status write() {
-    FilePlan plan = best_plan(choices_, state_.results());
+    FilePlan& plan = plan_ = best_plan(choices_, state_.results());
     plan.machine = machine_;
     char date[32];
     const std::time_t now = std::time(nullptr);
@@ -361,12 +286,59 @@ class Tune {
     return {};
   }
 
+  /// Settings of NCCL for the calls that it keeps. The plan is there; what goes wrong here costs a line.
+  void suggest() {
+    onehop_->stop();  // the processes of one side are enough beside stock NCCL's
+    std::vector<std::string> settings = tool::usual_rivals();
+    settings.insert(settings.end(), options_.more_rivals.begin(), options_.more_rivals.end());
+    const Efforts efforts = efforts_of(options_.effort);
+    const auto first = first_rivals(settings, sizes_left_to_nccl(plan_, options_.sizes, options_.share_gpus));
+    Status status = measure(first, efforts.first);
+    const std::vector<RivalStep> second = second_rivals(first, state_.rivals());
+    if (status) status = measure(second, efforts.second);
+    progress_.say("");
+    if (!status) return progress_.say("settings of NCCL were not all tried: " + status.reason());
+    if (!first.empty()) std::printf("%s", suggestions(second, state_.rivals()).c_str());
+  }
+
+  Status measure(const std::vector<RivalStep>& steps, const Effort& effort) {
+    progress_.begin_again();
+    std::unique_ptr<Workers> rival;
+    std::string of_rival, no_start;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const RivalStep& step = steps[i];
+      if (state_.has(step)) continue;
+      progress_.show(i, steps.size(), describe(step));
+      if (step.settings != of_rival || (!rival->running() && no_start.empty())) {
+        WorkerSetup setup = setup_;
+        const auto settings = tool::parse_nccl_settings(step.settings);
+        for (const auto& [name, value] : *settings) setup.environment[name] = value;
+        of_rival = step.settings;
+        rival = std::make_unique<Workers>(setup);
+        const Result<std::string> started = rival->start();
+        no_start = started ? "" : started.reason();
+      }
+      Effort here = effort;
+      // Large calls need no more time to be timed as well.
+      here.calls = std::max<int>(2, static_cast<int>(static_cast<uint64_t>(effort.calls) * (64 << 10) /
+                                                     std::max<uint64_t>(step.bytes, 64 << 10)));
+      const Result<Times> times = no_start.empty() ? time_by_turns(*stock_, *rival, false, step.bytes, here)
+                                                   : Result<Times>(Times{0, 0, no_start});
+      if (!times) return times.error();
+      if (!times->counts()) progress_.say("dropped: " + describe(step) + ": " + times->dropped);
+      if (Status kept = state_.add(RivalMeasured{*times, step}); !kept) return kept;
+    }
+    return {};
+  }
+
   Options options_;
   std::vector<FileLock> locks_;
+  WorkerSetup setup_;  ///< of stock NCCL
   std::unique_ptr<Workers> stock_, onehop_;
   Machine machine_;
   Choices choices_;
   State state_;
+  FilePlan plan_;
   bool on_standin_ = false;
   ProgressBar progress_;
 };
@@ -395,6 +367,10 @@ void onehop::tool::add_tune(CLI::App& app) {
   tune->add_option("--effort", options->effort, "how long to look")
       ->capture_default_str()
       ->check(CLI::IsMember({"least", "normal", "long"}));
+  tune->add_flag("--no-rivals", options->no_rivals,
+                 "do not try settings of NCCL for the calls that it keeps");
+  tune->add_option("--rival", options->more_rivals,
+                   "try these settings of NCCL too, as in \"NCCL_ALGO=Tree NCCL_PROTO=LL\"; may be repeated");
   tune->add_option("--margin", options->margin, "a method must take at most this part of NCCL's time")
       ->capture_default_str();
   tune->add_option("--deadline", options->deadline_s, "seconds for one answer of the processes that measure")

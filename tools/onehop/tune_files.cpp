@@ -42,30 +42,45 @@ Json json_of(const FilePlan& plan) {
   return json;
 }
 
+void put_times(Json& json, const Times& times) {
+  if (times.counts()) {
+    json["us"] = times.us;
+    json["nccl_us"] = times.nccl_us;
+  } else {
+    json["dropped"] = times.dropped;
+  }
+}
+
+Times times_of(const Json& json) {
+  return {json.value("us", 0.0), json.value("nccl_us", 0.0), json.value("dropped", "")};
+}
+
 Json json_of(const Measured& m) {
   Json json = {{"round", m.step.round}, {"bytes", m.step.bytes}, {"method", name_of(m.step.method)}};
   put_geometry(json, m.step.most);
-  if (m.counts()) {
-    json["us"] = m.us;
-    json["nccl_us"] = m.nccl_us;
-  } else {
-    json["dropped"] = m.dropped;
-  }
+  put_times(json, m);
+  return json;
+}
+
+Json json_of(const RivalMeasured& m) {
+  Json json = {{"round", m.step.round}, {"settings", m.step.settings}, {"bytes", m.step.bytes}};
+  put_times(json, m);
   return json;
 }
 
 Measured measured_of(const Json& json) {
-  Measured m;
+  Measured m{times_of(json), {}};
   m.step.round = json.at("round");
   m.step.bytes = json.at("bytes");
   const std::string method = json.at("method");
   for (uint32_t i = 0; i < kMethods; ++i)
     if (method == name_of(static_cast<Method>(i))) m.step.method = static_cast<Method>(i);
   m.step.most = {json.value("blocks", 0u), json.value("workers", 0u)};
-  m.us = json.value("us", 0.0);
-  m.nccl_us = json.value("nccl_us", 0.0);
-  m.dropped = json.value("dropped", "");
   return m;
+}
+
+RivalMeasured rival_of(const Json& json) {
+  return {times_of(json), {json.at("round"), json.at("settings"), json.at("bytes")}};
 }
 
 bool exists(const std::string& path) {
@@ -112,6 +127,8 @@ Result<State> State::open(const std::string& path, const Machine& machine, const
       return Error{path + " is of a run with other options (" + json.at("options").get<std::string>() + ")" +
                    remedy};
     for (const Json& item : json.at("steps")) state.results_.push_back(measured_of(item));
+    for (const Json& item : json.value("nccl_settings", Json::array()))
+      state.rivals_.push_back(rival_of(item));
   } catch (const Json::exception&) {
     return Error{path + " is no state of onehop tune" + remedy};
   }
@@ -122,12 +139,26 @@ bool State::has(const Step& step) const {
   return std::any_of(results_.begin(), results_.end(), [&](const Measured& m) { return m.step == step; });
 }
 
+bool State::has(const RivalStep& step) const {
+  return std::any_of(rivals_.begin(), rivals_.end(), [&](const RivalMeasured& m) { return m.step == step; });
+}
+
 Status State::add(Measured measured) {
   results_.push_back(std::move(measured));
-  Json steps = Json::array();
+  return write();
+}
+
+Status State::add(RivalMeasured measured) {
+  rivals_.push_back(std::move(measured));
+  return write();
+}
+
+Status State::write() const {
+  Json steps = Json::array(), rivals = Json::array();
   for (const Measured& m : results_) steps.push_back(json_of(m));
-  const Json json = {
-      {"onehop_tune", 1}, {"machine", json_of(machine_)}, {"options", options_}, {"steps", steps}};
+  for (const RivalMeasured& m : rivals_) rivals.push_back(json_of(m));
+  Json json = {{"onehop_tune", 1}, {"machine", json_of(machine_)}, {"options", options_}, {"steps", steps}};
+  if (!rivals.empty()) json["nccl_settings"] = rivals;
   return write_whole(path_, json.dump(1) + "\n");
 }
 

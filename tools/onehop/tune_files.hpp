@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/onehop/tune_rivals.hpp"
 #include "tools/onehop/tune_steps.hpp"
 
 namespace onehop::tune {
@@ -17,13 +18,19 @@ class State {
   static Result<State> open(const std::string& path, const Machine&, const std::string& options);
 
   const std::vector<Measured>& results() const { return results_; }
+  const std::vector<RivalMeasured>& rivals() const { return rivals_; }
   bool has(const Step&) const;
+  bool has(const RivalStep&) const;
   Status add(Measured);
+  Status add(RivalMeasured);
 
  private:
+  Status write() const;
+
   std::string path_, options_;
   Machine machine_;
   std::vector<Measured> results_;
+  std::vector<RivalMeasured> rivals_;
 };
 
 /// Whether there is no such file, or a plan file.

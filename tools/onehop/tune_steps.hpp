@@ -23,13 +23,17 @@ struct Step {
 };
 std::string describe(const Step&);
 
-/// What became of it.
-struct Measured {
-  Step step;
+/// Of a call, in microseconds.
+struct Times {
   double us = 0, nccl_us = 0;  ///< 0: dropped
   std::string dropped;         ///< why
 
   bool counts() const { return dropped.empty(); }
+};
+
+/// What became of a step.
+struct Measured : Times {
+  Step step;
 };
 
 /// What there is to choose from, the same in every run of one machine.

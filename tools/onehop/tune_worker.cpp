@@ -158,7 +158,8 @@ class Worker {
     in_group([&](Rank& r) { reduce(r, bytes); });
     wrong += count_wrong(bytes, kPatterns);
     obey_fault("wrong", [&] { ++wrong; });
-    const double us = graph_us(calls, samples);  // also after a wrong result, which other ranks may not have
+    double us = graph_us(calls, samples);  // also after a wrong result, which other ranks may not have
+    obey_fault("slow", [&] { us += 1e6; });
     wrong += count_wrong(bytes, kPatterns);
     for (Rank& r : ranks_) {
       MUST(cudaSetDevice(r.device));
@@ -285,7 +286,8 @@ class Worker {
     return statistics.taken;
   }
 
-  /// For tests: ONEHOP_TEST_TUNE_FAULT=FAULT:TEXT makes rank 0 hang or be wrong while the plan has that text.
+  /// For tests: ONEHOP_TEST_TUNE_FAULT=FAULT:TEXT makes rank 0 hang, be wrong or be
+  /// slow while the plan has that text; always, if there is no text.
   void obey_fault(const std::string& fault, const std::function<void()>& act) const {
     const char* setting = std::getenv("ONEHOP_TEST_TUNE_FAULT");
     const std::string text = setting != nullptr ? setting : "";

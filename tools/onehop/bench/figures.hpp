@@ -3,12 +3,13 @@
 
 #include <vector>
 
+#include "tools/onehop/nccl_settings.hpp"
+
 namespace onehop::bench {
 
 /// "Never slower" allows this much, on the medians.
 inline constexpr double kTolerance = 1.02;
-/// What counts as faster, and as worth a suggestion.
-inline constexpr double kClearly = 0.95;
+using tool::kClearly;
 
 /// The middle value, or the mean of the two in the middle. Not of nothing.
 double median(std::vector<double> values);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/onehop/bench/table.hpp"
+#include "tools/onehop/units.hpp"
 
 namespace onehop::bench {
 namespace {
@@ -99,14 +100,15 @@ void add_tables(const Outcome& outcome, std::string& text) {
         if (one.what.note.empty() || host) return std::string();
         return milliseconds(side.us * static_cast<double>(one.what.calls) / 1000);
       };
-      table.add({human(one.what.bytes), std::to_string(one.what.calls), microseconds(one.nccl().us),
-                 microseconds(one.nccl().us_p99), microseconds(one.onehop().us),
-                 microseconds(one.onehop().us_p99), ratio_text(one.nccl().us / one.onehop().us),
-                 control > 0 ? microseconds(one.sides[control].us) : "",
-                 rivals ? microseconds(one.sides[best].us) + " " + short_name(outcome.sides[best]) : "",
+      table.add({human(one.what.bytes), std::to_string(one.what.calls), tool::microseconds(one.nccl().us),
+                 tool::microseconds(one.nccl().us_p99), tool::microseconds(one.onehop().us),
+                 tool::microseconds(one.onehop().us_p99), ratio_text(one.nccl().us / one.onehop().us),
+                 control > 0 ? tool::microseconds(one.sides[control].us) : "",
+                 rivals ? tool::microseconds(one.sides[best].us) + " " + short_name(outcome.sides[best]) : "",
                  rivals ? ratio_text(one.sides[best].us / one.onehop().us) : "",
-                 host ? microseconds(one.nccl().host_us) : "", host ? microseconds(one.onehop().host_us) : "",
-                 step(one.nccl()), step(one.onehop()), verdict_text(outcome, one), one.what.note});
+                 host ? tool::microseconds(one.nccl().host_us) : "",
+                 host ? tool::microseconds(one.onehop().host_us) : "", step(one.nccl()), step(one.onehop()),
+                 verdict_text(outcome, one), one.what.note});
     }
     text += table.text();
     start = end;
@@ -151,16 +153,12 @@ void add_suggestions(const Outcome& outcome, std::string& text) {
       const bool left = !one.onehop().taken || one.verdict() != Verdict::kFaster;
       if (!left || one.sides[s].us > kClearly * one.nccl().us) continue;
       sizes += (sizes.empty() ? "" : "; ") + human(one.what.bytes) + " " + name_of(one.what.mode) + " " +
-               microseconds(one.nccl().us) + " -> " + microseconds(one.sides[s].us);
+               tool::microseconds(one.nccl().us) + " -> " + tool::microseconds(one.sides[s].us);
     }
     if (!sizes.empty()) lines += "  " + outcome.sides[s].method + ": " + sizes + "\n";
   }
   if (lines.empty()) return;
-  text +=
-      "\nFor calls that onehop leaves to NCCL, these settings of NCCL were faster here (µs). onehop never "
-      "sets "
-      "them; they also act on NCCL's other operations:\n" +
-      lines;
+  text += std::string("\n") + tool::kSuggestionsFollow + lines;
 }
 
 void add_verdict(const Outcome& outcome, std::string& text) {

@@ -6,7 +6,7 @@
 
 #include "plugin/result.hpp"
 #include "tools/onehop/bench/figures.hpp"
-#include "tools/onehop/bench/rivals.hpp"
+#include "tools/onehop/bench/side_spec.hpp"
 
 namespace onehop::bench {
 

@@ -10,7 +10,7 @@
 
 #include "plugin/result.hpp"
 #include "tools/onehop/bench/channel.hpp"
-#include "tools/onehop/bench/rivals.hpp"
+#include "tools/onehop/bench/side_spec.hpp"
 
 namespace onehop::bench {
 

@@ -57,8 +57,4 @@ std::string human(size_t bytes) {
   return print("%g %s", static_cast<double>(bytes) / static_cast<double>(scale), kUnits[unit]);
 }
 
-std::string microseconds(double us) {
-  return print(us < 9.995 ? "%.2f" : us < 99.95 ? "%.1f" : "%.0f", us);
-}
-
 }  // namespace onehop::bench

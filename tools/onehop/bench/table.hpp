@@ -23,7 +23,4 @@ class Table {
 /// "8 B", "42 KiB", "1.5 MiB"; a number of bytes where that is no short number of a larger unit.
 std::string human(size_t bytes);
 
-/// Microseconds, three digits that count: "2.41", "12.4", "145".
-std::string microseconds(double us);
-
 }  // namespace onehop::bench

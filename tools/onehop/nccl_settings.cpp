@@ -1,13 +1,13 @@
-#include "tools/onehop/bench/rivals.hpp"
+#include "tools/onehop/nccl_settings.hpp"
 
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
 
-namespace onehop::bench {
+namespace onehop::tool {
 
-Result<Settings> parse_settings(const std::string& text) {
-  Settings settings;
+Result<NcclSettings> parse_nccl_settings(const std::string& text) {
+  NcclSettings settings;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     const size_t equals = word.find('=');
@@ -37,17 +37,4 @@ std::vector<std::string> usual_rivals() {
   return rivals;
 }
 
-Result<std::vector<SideSpec>> sides_of(const Options& options) {
-  std::vector<SideSpec> sides{{"NCCL", false, "", {}}, {"onehop", true, "", {}}};
-  if (options.control) sides.push_back({"NCCL again", false, "the same settings again", {}});
-  std::vector<std::string> rivals = options.rivals ? usual_rivals() : std::vector<std::string>{};
-  rivals.insert(rivals.end(), options.more_rivals.begin(), options.more_rivals.end());
-  for (const std::string& text : rivals) {
-    const Result<Settings> settings = parse_settings(text);
-    if (!settings) return settings.error();
-    sides.push_back({"NCCL with " + text, false, text, *settings});
-  }
-  return sides;
-}
-
-}  // namespace onehop::bench
+}  // namespace onehop::tool
