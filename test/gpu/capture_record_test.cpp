@@ -2,7 +2,6 @@
 #include "plugin/cuda/capture_record.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -226,9 +225,3 @@ TEST(CaptureRecord, AStreamThatIsNotCapturedIsAnError) {
 
 }  // namespace
 }  // namespace onehop::test
-
-int main(int argc, char** argv) {
-  alarm(60);  // whatever happens, within the deadline of the test runner
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

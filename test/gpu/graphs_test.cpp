@@ -1,6 +1,5 @@
 // Every method in graphs: replays beside each other and beside eager calls, on one stream and on several.
 // Inputs are spoiled behind each call; results are compared with the host's reference.
-#include <unistd.h>
 
 #include <array>
 #include <random>
@@ -286,9 +285,3 @@ INSTANTIATE_TEST_SUITE_P(Islands, Graphs, testing::Values(kSixteen), test_name);
 
 }  // namespace
 }  // namespace onehop::test
-
-int main(int argc, char** argv) {
-  alarm(590);  // whatever happens, within the deadline of the test runner
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -168,9 +168,3 @@ INSTANTIATE_TEST_SUITE_P(Islands, Processes,
 
 }  // namespace
 }  // namespace onehop::test
-
-int main(int argc, char** argv) {
-  alarm(590);  // whatever happens, within the deadline of the test runner
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -2,7 +2,6 @@
 // checked on the GPU, result by result, against a reference that is computed apart (trials.cu).
 //
 // --gtest_filter='Small/*' is a part of it that is short enough for compute-sanitizer.
-#include <unistd.h>
 
 #include <random>
 
@@ -265,9 +264,3 @@ INSTANTIATE_TEST_SUITE_P(All, Mixed,
 
 }  // namespace
 }  // namespace onehop::test
-
-int main(int argc, char** argv) {
-  alarm(590);  // whatever happens, within the deadline of the test runner
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -51,6 +51,22 @@ struct Case {
   }
 };
 
+// Protects: a bound of nothing taken for none, which would launch more blocks than fit on the GPU at once.
+TEST(HeldTo, FewerBlocksGetMoreWorkersAndNoneIsOne) {
+  EXPECT_EQ(held_to({8, 128}, 8), (Geometry{8, 128}));
+  EXPECT_EQ(held_to({8, 128}, 4), (Geometry{4, 256}));
+  EXPECT_EQ(held_to({3, 64}, 2), (Geometry{2, 96}));
+  EXPECT_EQ(held_to({32, 256}, 0), (Geometry{1, kMaxWorkers}));
+  for (uint32_t bound = 0; bound <= kMaxBlocks; ++bound)
+    for (uint32_t blocks = 1; blocks <= kMaxBlocks; ++blocks)
+      for (uint32_t workers = 32; workers <= kMaxWorkers; workers += 32) {
+        const Geometry held = held_to({blocks, workers}, bound);
+        ASSERT_TRUE(is_geometry(held.blocks, held.workers)) << blocks << " x " << workers << " in " << bound;
+        ASSERT_LE(held.blocks, std::max(bound, 1u));
+        ASSERT_GE(held.blocks * held.workers, std::min(blocks * workers, held.blocks * kMaxWorkers));
+      }
+}
+
 /// All ranks of a GPU, of two communicators at once; and nobody is without a block.
 TEST(BlocksBeside, AllFitOnTheGpu) {
   EXPECT_EQ(blocks_beside(132, 1), kMaxBlocks);

@@ -1,0 +1,9 @@
+// main() of the tests on a GPU: a kernel that waits for ever must not keep the machine.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  alarm(590);  // whatever happens, within the deadline of the test runner
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
