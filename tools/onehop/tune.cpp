@@ -283,6 +283,7 @@ class Tune {
     }
     std::printf("written to %s; use it with ONEHOP_PLAN=%s\n", options_.out.c_str(),
                 std::filesystem::absolute(options_.out).c_str());
+    std::fflush(stdout);  // what comes next takes a while
     return {};
   }
 
