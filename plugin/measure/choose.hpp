@@ -17,7 +17,7 @@ namespace onehop {
 inline constexpr double kMargin = 0.95;
 /// Between methods the choice stays with the one that is best at the next smaller size, unless another takes
 /// less than this part of its time: noise alone should not change it.
-inline constexpr double kLoyalty = 0.97;
+inline constexpr double kLoyalty = 0.93;
 
 /// The methods worth measuring again, best first: those that win somewhere, and the next best. At most
 /// `most`.

@@ -176,37 +176,48 @@ TEST(ChooseOnFabrics, PullInHostMemory) {
   EXPECT_EQ(serving(plan, kMaxBytes), Method::kTwoShotPull) << describe(plan);
 }
 
-/// Methods between which the choice may fall: within a tenth of the best.
+/// Within 10 % of the fastest there is, or NCCL, which may keep what noise hides (that costs speed, and
+/// breaks no promise), but not where a method is far better.
 bool is_right(const Fabric& f, const Plan& known, std::optional<Method> method, uint64_t bytes) {
   const auto size = static_cast<double>(bytes);
-  double best = time_of(f, std::nullopt, size);
+  const double nccl = time_of(f, std::nullopt, size);
+  if (!method) return time_of(f, serving(known, bytes), size) > 0.7 * nccl;
+  double best = nccl;
   for (uint32_t c = 0; c < known.candidate_count; ++c)
     best = std::min(best, time_of(f, known.candidates[c], size));
   return time_of(f, method, size) <= 1.10 * best;
 }
 
-/// Every sample is off by up to a fifth, on either side: the same is chosen, and never what is slower.
-TEST(ChooseOnFabrics, NoiseCostsLittle) {
-  constexpr uint32_t kRuns = 100;
+/// The same method as from exact times; or one of which they tell no difference.
+bool is_same(const Fabric& f, std::optional<Method> method, std::optional<Method> known, uint64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return method == known || (method && time_of(f, method, size) <= 1.02 * time_of(f, known, size));
+}
+
+/// Every sample is off by up to a fifth, on either side: never is chosen what is slower than NCCL; and in 99
+/// of 100 runs the same serves the sizes that are measured, and what is right those between them, where the
+/// noise moves the crossings.
+TEST(ChooseOnFabrics, NoiseChangesNothing) {
+  constexpr uint32_t kRuns = 1000;
   for (const Fabric& f : kFabrics) {
     SCOPED_TRACE(f.name);
     const Plan known = measured_exactly(f);
-    uint32_t wrong_runs = 0;
+    uint32_t other_runs = 0, wrong_runs = 0;
     for (uint32_t seed = 0; seed < kRuns; ++seed) {
       const Plan plan = measured(f, noisy(seed, 0.2));
-      bool right = true;
+      bool same = true, right = true;
+      for (const uint64_t bytes : effort_for(MeasureChoice::kQuick, kMaxBytes).sizes)
+        same &= is_same(f, serving(plan, bytes), serving(known, bytes), bytes);
       for (const uint64_t bytes : sizes_of_calls()) {
-        const double nccl = time_of(f, std::nullopt, static_cast<double>(bytes));
-        EXPECT_LE(time_of(f, serving(plan, bytes), static_cast<double>(bytes)), 1.02 * nccl)
+        const auto size = static_cast<double>(bytes);
+        EXPECT_LE(time_of(f, serving(plan, bytes), size), 1.02 * time_of(f, std::nullopt, size))
             << "seed " << seed << ", " << bytes << " bytes: " << describe(plan);
-        // NCCL may keep what noise hides: that costs speed, and breaks no promise.
-        if (serving(plan, bytes)) right &= is_right(f, known, serving(plan, bytes), bytes);
-        // But not where a method is far better.
-        else
-          right &= time_of(f, serving(known, bytes), static_cast<double>(bytes)) > 0.6 * nccl;
+        right &= is_right(f, known, serving(plan, bytes), bytes);
       }
+      other_runs += !same;
       wrong_runs += !right;
     }
+    EXPECT_LE(other_runs, kRuns / 100);
     EXPECT_LE(wrong_runs, kRuns / 100);
   }
 }
