@@ -16,7 +16,8 @@ namespace onehop {
 /// a little faster.
 inline constexpr double kMargin = 0.95;
 /// Between methods the choice stays with the one that is best at the next smaller size, unless another takes
-/// less than this part of its time: noise alone should not change it.
+/// less than this part of its time: noise alone should not change it. With samples that scatter by a fifth,
+/// 0.97 let 4 of 100 runs of two ranks choose otherwise than from exact times, 0.93 fewer than one.
 inline constexpr double kLoyalty = 0.93;
 
 /// The methods worth measuring again, best first: those that win somewhere, and the next best. At most

@@ -188,32 +188,9 @@ class Bench {
 }  // namespace
 }  // namespace onehop::test
 
-namespace onehop::test {
-namespace {
-
-/// Measures one side, in this process, and writes its rows to `out`.
-void measure(int argc, char** argv, int nccl_version, const std::string& out) {
-  Results results("onehop and stock NCCL side by side, all ranks in one process", argc, argv, argv[1],
-                  nccl_version);
-  for (int i = 3; i < argc; ++i) Bench(std::atoi(argv[i]), results).run();
-  const onehopStatistics statistics = LoadedOnehop().statistics();
-  if (with_onehop() != (statistics.taken > 0)) fail("onehop is not what it should be in this run");
-  results.write(out);
-}
-
-}  // namespace
-}  // namespace onehop::test
-
 int main(int argc, char** argv) {
   using namespace onehop::test;
   alarm(300);
-  if (argc < 4) fail("usage: nccl-bench LINKS OUT.json RANKS...");
-  const char* part = file_of_side();
-  if (part == nullptr) {
-    run_sides(argv, argv[2]);
-    return 0;
-  }
-  int version = 0;
-  MUST(ncclGetVersion(&version));
-  measure(argc, argv, version, part);
+  return compare_sides(argc, argv, "onehop and stock NCCL side by side, all ranks in one process", 1,
+                       [](int ranks, Results& results) { Bench(ranks, results).run(); });
 }

@@ -63,19 +63,8 @@ void measure(int ranks, int nth, Results& results) {
 int main(int argc, char** argv) {
   using namespace onehop::test;
   alarm(120);
-  if (argc < 4) fail("usage: nccl-first-call LINKS OUT.json RANKS...");
-  const char* part = file_of_side();
-  if (part == nullptr) {
-    run_sides(argv, argv[2], kRounds);
-    return 0;
-  }
-  int version = 0;
-  MUST(ncclGetVersion(&version));
-  Results results("the first all-reduce of a communicator, stock NCCL and onehop", argc, argv, argv[1],
-                  version);
-  for (int i = 3; i < argc; ++i)
-    for (int nth = 1; nth <= kCommunicators; ++nth) measure(std::atoi(argv[i]), nth, results);
-  if (with_onehop() != (LoadedOnehop().statistics().taken > 0))
-    fail("onehop is not what it should be in this run");
-  results.write(part);
+  return compare_sides(argc, argv, "the first all-reduce of a communicator, stock NCCL and onehop", kRounds,
+                       [](int ranks, Results& results) {
+                         for (int nth = 1; nth <= kCommunicators; ++nth) measure(ranks, nth, results);
+                       });
 }

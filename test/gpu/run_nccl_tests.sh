@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/gpu/mps.sh
 . test/gpu/mps.sh
 
+one_gpu=${ONE_GPU:-1}
 read -ra all_ways <<< "${WAYS:-mpi}"
 for way in "${all_ways[@]}"; do
   case $way in
@@ -24,7 +25,7 @@ for way in "${all_ways[@]}"; do
     group | threads) : "${ALL_REDUCE_PERF:?set it to an all_reduce_perf}" ;;
     *) echo "WAYS: $way is none of mpi, group, threads" >&2; exit 2 ;;
   esac
-  [ "$way" = mpi ] || [ "${ONE_GPU:-1}" = 0 ] || { echo "WAYS: $way needs a GPU for each rank and ONE_GPU=0" >&2; exit 2; }
+  [ "$way" = mpi ] || [ "$one_gpu" = 0 ] || { echo "WAYS: $way needs a GPU for each rank and ONE_GPU=0" >&2; exit 2; }
 done
 read -ra mpiexec <<< "${MPIEXEC:-}"
 read -ra all_blocking <<< "${BLOCKING:-0}"
@@ -33,7 +34,6 @@ read -ra all_types <<< "${TYPES:-float half bfloat16}"
 read -ra all_graphs <<< "${GRAPHS:-0 10}"
 read -ra all_sides <<< "${SIDES:-onehop}"
 deadline=${DEADLINE:-120}
-one_gpu=${ONE_GPU:-1}
 plugin=${ONEHOP_PLUGIN:-$PWD/build/plugin/libnccl-net-onehop.so}
 out=${OUT:-$PWD/build/gpu}
 first=8 last=262144 rows_wanted=16   # 8 B to 256 KiB, doubling
@@ -73,12 +73,13 @@ verdict() {
     END { print rows + 0, wrong + 0, unchecked + 0, closed + 0, us == "" ? "-" : us }' "$1"
 }
 
-failures=0
+runs=0 failures=0
 printf '%-7s %-7s %5s %5s %-9s %5s %5s %6s %8s %8s %-22s %4s  %s\n' \
   side way block ranks type graph rows '#wrong' taken passed 'us 8B/4KiB/64KiB' s verdict | tee "$out/nccl-tests.txt"
 
 run_one() {
   local side=$1 ranks=$2 type=$3 graph=$4 way=$5 blocking=$6 status=0 started=$SECONDS
+  runs=$((runs + 1))
   local log=$out/nccl-tests-$side-$ranks.log folder=$scratch/$side-$ranks-$type-$graph-$way-$blocking
   local arguments=(-b "$first" -e "$last" -f 2 -d "$type" -w 2 -n 20 -c 1)
   [ "$graph" = 0 ] || arguments+=(-G "$graph")
@@ -143,4 +144,5 @@ done
 grep -h -m 1 ' ON' "$out"/nccl-tests-onehop-*.log || true
 rm -rf "$scratch"
 [ "$failures" = 0 ] || echo "$failures runs failed"
-exit $((failures > 0))
+[ "$runs" != 0 ] || echo "nothing was run"
+exit $((failures > 0 || runs == 0))

@@ -14,10 +14,6 @@ namespace onehop::test {
 
 constexpr const char* kSides[] = {"nccl", "onehop"};
 
-/// The file that this process is to write its side's rows to; null in the process that the user started.
-inline const char* file_of_side() {
-  return std::getenv("ONEHOP_TEST_SIDE");
-}
 inline bool with_onehop() {
   return std::getenv("NCCL_NET_PLUGIN") != nullptr;
 }
@@ -46,12 +42,32 @@ inline void run_side(char** argv, const std::string& out, const char* side, Resu
 }
 
 /// Both sides, `rounds` times by turns, into one file.
-inline void run_sides(char** argv, const std::string& out, int rounds = 1) {
+inline void run_sides(char** argv, const std::string& out, int rounds) {
   if (!with_onehop()) fail("NCCL_NET_PLUGIN is not set");
   Results::Json all;
   for (int round = 0; round < rounds; ++round)
     for (const char* side : kSides) run_side(argv, out, side, all);
   std::ofstream(out) << all.dump(1) << "\n";
+}
+
+/// main() of a comparison, "PROGRAM LINKS OUT.json RANKS...". `measure` adds what one side takes with so many
+/// ranks.
+inline int compare_sides(int argc, char** argv, const std::string& title, int rounds,
+                         const std::function<void(int ranks, Results&)>& measure) {
+  if (argc < 4) fail(std::string("usage: ") + argv[0] + " LINKS OUT.json RANKS...");
+  const char* part = std::getenv("ONEHOP_TEST_SIDE");
+  if (part == nullptr) {
+    run_sides(argv, argv[2], rounds);
+    return 0;
+  }
+  int version = 0;
+  MUST(ncclGetVersion(&version));
+  Results results(title, argc, argv, argv[1], version);
+  for (int i = 3; i < argc; ++i) measure(std::atoi(argv[i]), results);
+  if (with_onehop() != (LoadedOnehop().statistics().taken > 0))
+    fail("onehop is not what it should be in this run");
+  results.write(part);
+  return 0;
 }
 
 }  // namespace onehop::test

@@ -199,9 +199,6 @@ class Tune(unittest.TestCase):
             self.assertEqual([r["method"] for r in json.loads(self.plan.read_text())["plans"][0]["ranges"]], ["one-shot push"])
             self.state.unlink()
 
-    def rivals(self):
-        return json.loads(self.state.read_text())["nccl_settings"]
-
     def test_settings_of_nccl_are_suggested_for_the_calls_that_it_keeps(self):
         # Stock NCCL and onehop are slow here, but not with one of the settings; with another the results are wrong.
         slow, quick, wrong = (f"ONEHOP_TEST_TUNE_FAULT={fault}:" for fault in ("slow", "none", "wrong"))
@@ -216,7 +213,7 @@ class Tune(unittest.TestCase):
         plan = json.loads(self.plan.read_text())["plans"][0]
         self.assertEqual(plan["ranges"][-1]["up_to"], 512, "the plan has nothing of this")
         # Measured twice what was faster, once what was not, and nothing again when it goes on.
-        tried = [(r["round"], r["settings"], r["bytes"]) for r in self.rivals()]
+        tried = [(r["round"], r["settings"], r["bytes"]) for r in json.loads(self.state.read_text())["nccl_settings"]]
         self.assertEqual(len(set(tried)), len(tried))
         self.assertEqual([t for t in tried if t[0] == 2], [(2, quick + " NCCL_A=b", 1 << 20), (2, quick + " NCCL_A=b", 4 << 20)])
         self.assertIn((1, "NCCL_PROTO=LL", 4 << 20), tried)
