@@ -90,7 +90,7 @@ class Tune {
     const std::vector<Step> second = second_round(choices_, state_.results());
     status = measure(second, first.size(), first.size() + second.size());
     if (status) status = write();
-    if (status && !options_.no_rivals) suggest();
+    if (status) suggest();
     return status;
   }
 
@@ -289,9 +289,11 @@ class Tune {
 
   /// Settings of NCCL for the calls that it keeps. The plan is there; what goes wrong here costs a line.
   void suggest() {
-    onehop_->stop();  // the processes of one side are enough beside stock NCCL's
-    std::vector<std::string> settings = tool::usual_rivals();
+    std::vector<std::string> settings =
+        options_.no_rivals ? std::vector<std::string>{} : tool::usual_rivals();
     settings.insert(settings.end(), options_.more_rivals.begin(), options_.more_rivals.end());
+    if (settings.empty()) return;
+    onehop_->stop();  // the processes of one side are enough beside stock NCCL's
     const Efforts efforts = efforts_of(options_.effort);
     const auto first = first_rivals(settings, sizes_left_to_nccl(plan_, options_.sizes, options_.share_gpus));
     Status status = measure(first, efforts.first);
@@ -369,7 +371,7 @@ void onehop::tool::add_tune(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"least", "normal", "long"}));
   tune->add_flag("--no-rivals", options->no_rivals,
-                 "do not try settings of NCCL for the calls that it keeps");
+                 "try no settings of NCCL for the calls that it keeps, but those of --rival");
   tune->add_option("--rival", options->more_rivals,
                    "try these settings of NCCL too, as in \"NCCL_ALGO=Tree NCCL_PROTO=LL\"; may be repeated");
   tune->add_option("--margin", options->margin, "a method must take at most this part of NCCL's time")
