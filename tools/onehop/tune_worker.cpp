@@ -158,7 +158,7 @@ class Worker {
     in_group([&](Rank& r) { reduce(r, bytes); });
     wrong += count_wrong(bytes, kPatterns);
     obey_fault("wrong", [&] { ++wrong; });
-    double us = graph_us(calls, samples);  // also after a wrong result, which other ranks may not have
+    double us = graph_us(calls, samples);    // also after a wrong result, which other ranks may not have
     obey_fault("slow", [&] { us += 1e8; });  // far beyond what a busy machine adds
     wrong += count_wrong(bytes, kPatterns);
     for (Rank& r : ranks_) {
