@@ -40,6 +40,7 @@ class Communicator {
     staging_->view().islands = plan.islands;
   }
 
+  const CommunicatorRecord& record() const { return *record_; }
   Statistics& statistics() { return record_->statistics; }
   const Statistics& statistics() const { return record_->statistics; }
   /// What the statistics say of it, besides its counters.

@@ -35,6 +35,9 @@ typedef struct {
   uint64_t max_bytes; /* largest call that is taken, 0 unless it is on */
   uint64_t taken;     /* calls served by onehop */
   uint64_t passed;    /* calls passed to NCCL */
+  uint64_t set_up_ns; /* what its first eligible call took to decide this, on this rank; NCCL's connecting is
+                         in it */
+  uint64_t staging_bytes; /* of GPU or host memory that this rank holds for it */
 } onehopCommStatus;
 
 /* What onehop decided for a communicator, and what it did. Returns 0, or -1 if an argument is null. */

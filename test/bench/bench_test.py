@@ -67,6 +67,15 @@ class Measures(unittest.TestCase):
         self.assertEqual(document["links"], "CPU stand-in")
         self.assertIn("say nothing about GPUs", done.stdout)
         self.assertIn("all results are right", done.stdout)
+        self.assertGreater(document["first_call_ms"]["nccl"], 0)
+        self.assertGreater(document["set_up_ms"], 0)
+        # All of it happens in that call.
+        self.assertLess(document["set_up_ms"], document["first_call_ms"]["onehop"])
+        if document["state"] == "on":
+            self.assertIn(" of staging on each rank", done.stdout)
+            self.assertTrue(4096 <= document["staging_bytes"] <= 16 << 20, document["staging_bytes"])
+        else:
+            self.assertEqual(document["staging_bytes"], 0)
         return document, done
 
     def taken(self, document):

@@ -37,8 +37,8 @@ class Ranks {
 
   /// The communicator, streams and buffers. Collective over all processes of the side.
   void open(const ncclUniqueId& id);
-  /// A first small call, with which onehop sets itself up.
-  void set_up();
+  /// A first small call, with which onehop sets itself up. Returns how long it took, in ms.
+  double set_up();
   void close();
 
   /// Captures the case's graph if it has one, and runs it once with fresh contents. Returns the wrong

@@ -244,8 +244,12 @@ std::string report(const Outcome& outcome) {
                      std::to_string(outcome.ranks) + " ranks in " + std::to_string(outcome.processes) +
                      (outcome.processes == 1 ? " process on " : " processes on ") +
                      std::to_string(outcome.gpus) + "x " + outcome.gpu + " (" + outcome.links + ")\n";
-  text += outcome.on ? "onehop is ON, up to " + human(outcome.max_bytes) + "\n"
+  text += outcome.on ? "onehop is ON, up to " + human(outcome.max_bytes) + ", with " +
+                           tool::size_text(outcome.staging_bytes) + " of staging on each rank\n"
                      : "onehop is OFF: " + outcome.reason + "\n";
+  text += "The first call took " + milliseconds(outcome.nccl_first_call_ms) +
+          " ms with NCCL, which connects for it, and " + milliseconds(outcome.first_call_ms) +
+          " ms with onehop, which set up in " + milliseconds(outcome.set_up_ms) + " ms of them\n";
   if (outcome.ranks_per_gpu > 1 && outcome.processes > 1 && !outcome.standin)
     text +=
         "Processes that share a GPU take turns on it unless they run under MPS: without it these are no "
@@ -278,6 +282,9 @@ Json result_file(const Outcome& outcome, const Options& options) {
       {"nccl", version_text(outcome.nccl)},
       {"onehop", outcome.onehop},
       {"state", outcome.on ? "on" : "off: " + outcome.reason},
+      {"set_up_ms", outcome.set_up_ms},
+      {"staging_bytes", outcome.staging_bytes},
+      {"first_call_ms", {{"nccl", outcome.nccl_first_call_ms}, {"onehop", outcome.first_call_ms}}},
       {"slower", std::count_if(outcome.cases.begin(), outcome.cases.end(),
                                [](const CaseFigures& c) { return c.verdict() == Verdict::kSlower; })},
       {"not_measured", not_measured(outcome)},

@@ -108,9 +108,14 @@ class Worker {
   }
 
   Json set_up() {
-    ranks_->set_up();
+    const double first_call_ms = ranks_->set_up();
     const onehopCommStatus status = this->status();
-    return {{"on", status.state == onehopOn}, {"reason", status.reason}, {"max_bytes", status.max_bytes}};
+    return {{"on", status.state == onehopOn},
+            {"reason", status.reason},
+            {"max_bytes", status.max_bytes},
+            {"first_call_ms", first_call_ms},
+            {"set_up_ms", static_cast<double>(status.set_up_ns) / 1e6},
+            {"staging_bytes", status.staging_bytes}};
   }
 
   Json prepare(const Json& command) {
