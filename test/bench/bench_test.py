@@ -64,6 +64,8 @@ class Measures(unittest.TestCase):
         for row in rows:
             if row["side"] == "onehop":
                 self.assertIn(row["verdict"], ("faster", "as fast", "SLOWER"))
+                # Two looks, and two with other communicators.
+                self.assertIn(row["looks"], (4,) if row["verdict"] == "SLOWER" else (1, 2, 3, 4))
         self.assertEqual(document["links"], "CPU stand-in")
         self.assertIn("say nothing about GPUs", done.stdout)
         self.assertIn("all results are right", done.stdout)
@@ -80,6 +82,13 @@ class Measures(unittest.TestCase):
 
     def taken(self, document):
         return {(row["bytes"], row["taken"]) for row in document["rows"] if row["side"] == "onehop"}
+
+    def test_what_seems_slower_is_measured_with_other_communicators_too(self):
+        # The stand-in's NCCL copies memory as a whole, so onehop is slower here; were it not, check() asks for nothing.
+        document, done = self.check("--ranks", "2", "--sizes", "256K", "--modes", "graph,eager", *SHORT, cases=2)
+        self.assertEqual(self.taken(document), {(256 << 10, True)})
+        self.assertEqual("SLOWER, look 4" in done.stdout, document["slower"] > 0)
+        self.assertEqual(document["not_measured"], [])
 
     def test_two_processes_all_modes(self):
         document, done = self.check("--ranks", "2", "--sizes", "64,4K", "--in-place", "both", *SHORT, cases=3 * 2 * 2,

@@ -55,6 +55,29 @@ TEST(Report, TheExitCodeIsTheWorst) {
   EXPECT_TRUE(says(both, "NCCL: 1 elements wrong"));
 }
 
+TEST(Report, ALaterLookDecidesButWhatWasWrongStaysWrong) {
+  Outcome looked = outcome(10.3, false, 9);
+  CaseFigures& one = looked.cases.front();
+  one.looks = 2;
+  CaseFigures anew = outcome(10.1, false, 9).cases.front();
+  one.replace_by(anew);
+  EXPECT_EQ(exit_code(looked), kGood);
+  EXPECT_TRUE(says(looked, "as fast, passed to NCCL, look 3"));
+  anew.sides[1].wrong = 2;
+  one.replace_by(anew);
+  one.replace_by(outcome(10.1, false, 9).cases.front());
+  EXPECT_EQ(exit_code(looked), kWrong);
+  EXPECT_TRUE(says(looked, "onehop: 2 elements wrong"));
+}
+
+/// Every verdict stands; only why there was no further look is said.
+TEST(Report, ALookThatWasNotTakenIsSaid) {
+  Outcome looked = outcome(10.3, false, 9);
+  looked.why_left = "interrupted";
+  EXPECT_EQ(exit_code(looked), kSlower);
+  EXPECT_TRUE(says(looked, "Not measured: what seemed slower, with other communicators: interrupted"));
+}
+
 TEST(Report, TimesOfTheStandInDecideNothing) {
   Outcome standin = outcome(20, true, 9);
   standin.standin = true;

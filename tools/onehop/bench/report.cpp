@@ -62,7 +62,7 @@ size_t wrong_in(const CaseFigures& figures) {
 std::string verdict_text(const Outcome& outcome, const CaseFigures& figures) {
   std::string text = wrong_in(figures) > 0 ? "WRONG" : text_of(figures.verdict());
   if (!figures.onehop().taken) text += ", passed to NCCL";
-  if (figures.looks > 1) text += ", 2nd look";
+  if (figures.looks > 1) text += ", look " + std::to_string(figures.looks);
   for (size_t s = 0; s < figures.sides.size(); ++s)
     if (figures.sides[s].wrong > 0)
       text +=
@@ -135,10 +135,12 @@ std::vector<std::string> not_measured(const Outcome& outcome) {
   for (const auto& [why, left] : reasons)
     lines.push_back(left.modes + " of " + human(left.least) +
                     (left.most > left.least ? " to " + human(left.most) : std::string()) + ": " + why);
+  const std::string why = outcome.why_left.substr(0, outcome.why_left.find('\n'));
   if (outcome.left > 0)
     lines.push_back("the last " + std::to_string(outcome.left) + " of " +
-                    std::to_string(outcome.cases.size() + outcome.left) +
-                    " cases: " + outcome.why_left.substr(0, outcome.why_left.find('\n')));
+                    std::to_string(outcome.cases.size() + outcome.left) + " cases: " + why);
+  else if (!why.empty())
+    lines.push_back("what seemed slower, with other communicators: " + why);
   return lines;
 }
 

@@ -63,21 +63,51 @@ class Run {
     note_interrupts();
     for (size_t i = 0; done && i < cases_.size(); ++i) {
       say(std::to_string(i + 1) + " of " + std::to_string(cases_.size()) + ": " + title(cases_[i]));
-      done = measure(cases_[i]);
+      Result<CaseFigures> figures = measure(cases_[i]);
+      if (figures)
+        outcome_.cases.push_back(std::move(*figures));
+      else
+        done = figures.error();
     }
     if (!done && outcome_.cases.empty()) return done.error();
+    if (done) {
+      if (Status ended = end(); !ended) return ended.error();
+      done = measure_slower_anew();
+    }
     if (!done) {
       outcome_.left = cases_.size() - outcome_.cases.size();
       outcome_.why_left = done.reason();
-      return std::move(outcome_);
     }
-    for (const auto& side : sides_) side->tell({{"do", "goodbye"}});
-    for (const auto& side : sides_)
-      if (auto answers = side->collect("ending", options_.deadline_s); !answers) return answers.error();
     return std::move(outcome_);
   }
 
  private:
+  Status end() {
+    for (const auto& side : sides_) side->tell({{"do", "goodbye"}});
+    for (const auto& side : sides_)
+      if (auto answers = side->collect("ending", options_.deadline_s); !answers) return answers.error();
+    sides_.clear();
+    return {};
+  }
+
+  /// What seems slower, once more with other communicators. Two communicators of stock NCCL differ: of those
+  /// of two ranks on one H200 some take 1.3 us longer for each call as long as they live (docs/bench.md).
+  Status measure_slower_anew() {
+    std::vector<CaseFigures*> slower;
+    for (CaseFigures& figures : outcome_.cases)
+      if (figures.verdict() == Verdict::kSlower) slower.push_back(&figures);
+    if (slower.empty()) return {};
+    if (Status started = start(); !started) return started;
+    for (size_t i = 0; i < slower.size(); ++i) {
+      say("anew, " + std::to_string(i + 1) + " of " + std::to_string(slower.size()) + ": " +
+          title(slower[i]->what));
+      Result<CaseFigures> figures = measure(slower[i]->what);
+      if (!figures) return figures.error();
+      slower[i]->replace_by(std::move(*figures));
+    }
+    return end();
+  }
+
   void say(const std::string& text) { progress_.show(text, "onehop bench: " + text); }
 
   static std::string title(const Case& what) {
@@ -198,7 +228,7 @@ class Run {
     return {};
   }
 
-  Status measure(const Case& what) {
+  Result<CaseFigures> measure(const Case& what) {
     CaseFigures figures{what, std::vector<SideFigures>(sides_.size()), 1};
     const Json command = {{"do", "prepare"},         {"mode", static_cast<int>(what.mode)},
                           {"type", what.type->name}, {"in_place", what.in_place},
@@ -216,15 +246,14 @@ class Run {
       figures.looks = 2;
       done = look(figures);
     }
-    if (!done) return done;
+    if (!done) return done.error();
     for (size_t s = 0; s < sides_.size(); ++s) {
       const Result<std::vector<Json>> answers =
           sides_[s]->ask({{"do", "finish"}}, title(what), options_.deadline_s);
       if (!answers) return answers.error();
       for (const Json& answer : *answers) figures.sides[s].wrong += answer.at("wrong").get<size_t>();
     }
-    outcome_.cases.push_back(std::move(figures));
-    return {};
+    return figures;
   }
 
   /// All sides in every repetition, each time another one first, so that a drift of the machine meets all.
