@@ -95,6 +95,23 @@ TEST(Report, ATableSaysWhatWasMeasured) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in:\n" << text;
 }
 
+TEST(Report, TheFirstCallAndTheMemoryAreSaid) {
+  Outcome measured = outcome(4, true, 8);
+  measured.nccl_first_call_ms = 12;
+  measured.first_call_ms = 20;
+  measured.set_up_ms = 19;
+  measured.staging_bytes = 13 << 20;
+  EXPECT_TRUE(says(measured, "ON, up to 512 KiB, with 13 MiB of staging on each rank\n"));
+  EXPECT_TRUE(says(measured,
+                   "First call: 12.00 ms with NCCL, which connects in it; 20.00 ms with onehop, which is set "
+                   "up in it as well (19.00 ms, with NCCL's connecting)\n"));
+  const Json file = result_file(measured, {});
+  EXPECT_EQ(file.at("staging_bytes"), 13 << 20);
+  EXPECT_EQ(file.at("set_up_ms"), 19);
+  EXPECT_EQ(file.at("first_call_ms").at("nccl"), 12);
+  EXPECT_EQ(file.at("first_call_ms").at("onehop"), 20);
+}
+
 TEST(Report, AModelsStepIsSummedUp) {
   Outcome decode = outcome(4, true, 8);
   decode.cases.front().what.note = "Model x1";

@@ -249,9 +249,10 @@ std::string report(const Outcome& outcome) {
   text += outcome.on ? "onehop is ON, up to " + human(outcome.max_bytes) + ", with " +
                            tool::size_text(outcome.staging_bytes) + " of staging on each rank\n"
                      : "onehop is OFF: " + outcome.reason + "\n";
-  text += "The first call took " + milliseconds(outcome.nccl_first_call_ms) +
-          " ms with NCCL, which connects for it, and " + milliseconds(outcome.first_call_ms) +
-          " ms with onehop, which set up in " + milliseconds(outcome.set_up_ms) + " ms of them\n";
+  text += "First call: " + milliseconds(outcome.nccl_first_call_ms) +
+          " ms with NCCL, which connects in it; " + milliseconds(outcome.first_call_ms) +
+          " ms with onehop, which is set up in it as well (" + milliseconds(outcome.set_up_ms) +
+          " ms, with NCCL's connecting)\n";
   if (outcome.ranks_per_gpu > 1 && outcome.processes > 1 && !outcome.standin)
     text +=
         "Processes that share a GPU take turns on it unless they run under MPS: without it these are no "
