@@ -38,6 +38,7 @@ int onehopGetCommStatus(ncclComm* handle, onehopCommStatus* status) {
   status->max_bytes = status->state == onehopOn ? comm->plan().max_bytes() : 0;
   status->taken = comm->statistics().taken();
   status->passed = comm->statistics().passed();
+  status->meeting_ns = comm->record().meeting_ns;
   status->set_up_ns = comm->record().set_up_ns;
   status->staging_bytes = comm->record().staging_bytes;
   return 0;

@@ -50,6 +50,7 @@ StatisticsSnapshot::Listed listed(const CommunicatorRecord& record) {
                                    record.rank,
                                    record.ranks,
                                    record.handle,
+                                   record.meeting_ns,
                                    record.set_up_ns,
                                    record.staging_bytes,
                                    printable(record.plan),

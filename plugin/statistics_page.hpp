@@ -25,8 +25,9 @@ struct CommunicatorRecord {
   RecordState state;
   int32_t rank, ranks;
   uint32_t reserved;
-  uint64_t handle;  ///< NCCL's, which tells the communicators of a process apart
-  uint64_t set_up_ns;
+  uint64_t handle;      ///< NCCL's, which tells the communicators of a process apart
+  uint64_t meeting_ns;  ///< until all ranks were in their first call and NCCL had connected
+  uint64_t set_up_ns;   ///< after that
   uint64_t staging_bytes;
   char plan[512];    ///< what is taken with which method, if it is on
   char reason[256];  ///< why it is off or failed
@@ -36,7 +37,7 @@ struct CommunicatorRecord {
 struct StatisticsPage {
   static constexpr uint64_t kMagic = 0x7374617473'31686Full;
   /// Raised when the meaning of a field changes; sizes are compared as well.
-  static constexpr uint32_t kLayout = 1;
+  static constexpr uint32_t kLayout = 2;
   static constexpr uint32_t kRecords = 256;
 
   uint64_t magic;
@@ -57,7 +58,7 @@ struct StatisticsSnapshot {
   struct Listed {
     RecordState state = RecordState::kOn;
     int32_t rank = 0, ranks = 0;
-    uint64_t handle = 0, set_up_ns = 0, staging_bytes = 0;
+    uint64_t handle = 0, meeting_ns = 0, set_up_ns = 0, staging_bytes = 0;
     std::string plan = {}, reason = {};
     Statistics statistics = {};
   };

@@ -67,6 +67,7 @@ void StatisticsTable::list(CommunicatorRecord& record, const StatisticsSnapshot:
   record.rank = facts.rank;
   record.ranks = facts.ranks;
   record.handle = facts.handle;
+  record.meeting_ns = facts.meeting_ns;
   record.set_up_ns = facts.set_up_ns;
   record.staging_bytes = facts.staging_bytes;
   put(record.plan, facts.plan);

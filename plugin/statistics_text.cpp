@@ -14,6 +14,10 @@ std::string bytes_text(uint64_t bytes) {
   return fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
 
+double ms(uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
 void append(std::string& list, const std::string& item, const char* separator = ", ") {
   if (!list.empty()) list += separator;
   list += item;
@@ -58,11 +62,11 @@ std::string json_sums(const char* name, const char* state, const Statistics& sta
 
 std::string json_communicator(const StatisticsSnapshot::Listed& comm) {
   return fmt::format(
-      "{{\"comm\":\"{:#x}\",\"state\":\"{}\",\"reason\":{},\"rank\":{},\"ranks\":{},\"set_up_ms\":{:.1f},"
+      "{{\"comm\":\"{:#x}\",\"state\":\"{}\",\"reason\":{},\"rank\":{},\"ranks\":{},\"meeting_ms\":{:.1f},"
+      "\"set_up_ms\":{:.1f},"
       "\"staging_bytes\":{},\"plan\":{},{}}}",
-      comm.handle, name_of(comm.state), json_text(comm.reason), comm.rank, comm.ranks,
-      static_cast<double>(comm.set_up_ns) / 1e6, comm.staging_bytes, json_text(comm.plan),
-      json_counters(comm.statistics));
+      comm.handle, name_of(comm.state), json_text(comm.reason), comm.rank, comm.ranks, ms(comm.meeting_ns),
+      ms(comm.set_up_ns), comm.staging_bytes, json_text(comm.plan), json_counters(comm.statistics));
 }
 
 }  // namespace
@@ -108,8 +112,9 @@ std::string communicator_text(const StatisticsSnapshot::Listed& comm) {
   if (!comm.reason.empty()) state += " (" + comm.reason + ")";
   const std::string methods = methods_text(s), reasons = reasons_text(s);
   return fmt::format(
-      "communicator {:#x}, rank {} of {}: {}, set up in {:.1f} ms; {} taken{}{}; {} passed{}{}", comm.handle,
-      comm.rank, comm.ranks, state, static_cast<double>(comm.set_up_ns) / 1e6, s.taken(),
+      "communicator {:#x}, rank {} of {}: {}, the ranks met in {:.1f} ms, set up in {:.1f} ms; {} taken{}{}; "
+      "{} passed{}{}",
+      comm.handle, comm.rank, comm.ranks, state, ms(comm.meeting_ns), ms(comm.set_up_ns), s.taken(),
       methods.empty() ? "" : ": ", methods, s.passed(), reasons.empty() ? "" : ": ", reasons);
 }
 

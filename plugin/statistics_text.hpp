@@ -14,7 +14,7 @@ const char* name_of(RecordState);
 std::string methods_text(const Statistics&);
 /// "type 3, size 20"; empty if nothing was passed.
 std::string reasons_text(const Statistics&);
-/// One line: "communicator 0x7f..., rank 0 of 4: ON, set up in 61.4 ms; ..."
+/// One line: "communicator 0x7f..., rank 0 of 4: ON, the ranks met in 12.1 ms, set up in 49.3 ms; ..."
 std::string communicator_text(const StatisticsSnapshot::Listed&);
 
 /// One JSON document, with a line feed at the end. docs/command.md describes it.

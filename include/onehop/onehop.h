@@ -35,8 +35,9 @@ typedef struct {
   uint64_t max_bytes; /* largest call that is taken, 0 unless it is on */
   uint64_t taken;     /* calls served by onehop */
   uint64_t passed;    /* calls passed to NCCL */
-  uint64_t set_up_ns; /* what its first eligible call took to decide this, on this rank; NCCL's connecting is
-                         in it */
+  /* What this rank's first eligible call took to decide this: first until all ranks were in it and NCCL had
+   * connected for the exchange, as it would for the call itself; then for the set-up. */
+  uint64_t meeting_ns, set_up_ns;
   uint64_t staging_bytes; /* of GPU or host memory that this rank holds for it */
 } onehopCommStatus;
 

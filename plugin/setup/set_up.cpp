@@ -452,7 +452,8 @@ class SetUp {
             .rank = m.rank,
             .ranks = m.ranks,
             .handle = reinterpret_cast<uintptr_t>(m.handle),
-            .set_up_ns = static_cast<uint64_t>(stages_.total().count()),
+            .meeting_ns = static_cast<uint64_t>(stages_.meeting().count()),
+            .set_up_ns = static_cast<uint64_t>(stages_.own().count()),
             .plan = plan,
             .reason = reason};
   }

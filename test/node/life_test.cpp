@@ -13,6 +13,13 @@ TEST(Life, TwoHundredCommunicatorsLeaveNothingBehind) {
   EXPECT_TRUE(outcome.log("warning: ").empty());
 }
 
+TEST(Life, ALateRankIsNotInTheTimeOfTheSetUp) {
+  const Outcome outcome = run_counted({.scenario = "late_rank"});
+  const auto on = outcome.log("ON for");
+  ASSERT_EQ(on.size(), 1u);
+  EXPECT_NE(on[0].find("; the ranks met in "), std::string::npos) << on[0];
+}
+
 TEST(Life, ChildrenGetTheirOwnVerdict) {
   const Outcome outcome = run_counted({.scenario = "family", .ranks = 4});
   EXPECT_EQ(outcome.log("ON for a communicator of 4 ranks").size(), 1u);

@@ -84,6 +84,7 @@ class Run(unittest.TestCase):
                 self.assertEqual((comm["passed"], comm["passed_because"]["size"]), (LARGE, LARGE))
                 self.assertEqual(comm["taken_with"], {"one-shot push": {"calls": SMALL, "bytes": SMALL * BYTES}})
                 self.assertGreater(comm["set_up_ms"], 0)
+                self.assertGreaterEqual(comm["meeting_ms"], 0)
                 self.assertEqual((statistics["totals"]["taken"], statistics["totals"]["passed"]), (SMALL, LARGE))
             everyone = onehop("stats", "--all").stdout
             doctor = json.loads(onehop("doctor", "--json", "--pid", str(job.ranks[0].pid)).stdout)

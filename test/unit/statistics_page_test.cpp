@@ -28,6 +28,7 @@ std::unique_ptr<StatisticsPage> page() {
   record.rank = 1;
   record.ranks = 4;
   record.handle = 0xABC;
+  record.meeting_ns = 12'100'000;
   record.set_up_ns = 61'400'000;
   std::strcpy(record.plan, "one-shot push up to 524288 bytes");
   record.statistics.count_taken(100, Method::kOneShot);
@@ -51,6 +52,9 @@ TEST(StatisticsPage, ReadsWhatIsInIt) {
   EXPECT_EQ(comm.state, RecordState::kOn);
   EXPECT_EQ(comm.rank, 1);
   EXPECT_EQ(comm.ranks, 4);
+  EXPECT_EQ(comm.meeting_ns, 12'100'000u);
+  EXPECT_EQ(comm.set_up_ns, 61'400'000u);
+  EXPECT_NE(statistics_json(*snapshot).find("\"meeting_ms\":12.1,\"set_up_ms\":61.4"), std::string::npos);
   EXPECT_EQ(comm.plan, "one-shot push up to 524288 bytes");
   EXPECT_EQ(comm.statistics.taken_by(Method::kTwoShot), 1u);
   EXPECT_EQ(comm.statistics.bytes_by(Method::kTwoShot), 100u);

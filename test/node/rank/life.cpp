@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "test/node/rank/device.hpp"
 #include "test/node/rank/loaded.hpp"
@@ -97,6 +99,29 @@ SCENARIO(come_and_go) {
   must(late.mappings < early->mappings + 20,
        "mappings: " + std::to_string(early->mappings) + ", then " + std::to_string(late.mappings));
   MUST(ncclCommDestroy(parent));
+}
+
+/// A rank that is late is not in the time that onehop says its set-up took: the others met it.
+SCENARIO(late_rank) {
+  const ncclComm_t comm = self.join();
+  const Stream stream;
+  // Nobody's rest begins before all are here.
+  std::vector<char> here(static_cast<size_t>(self.ranks));
+  MUST(ncclAllGather(here.data(), here.data(), 1, ncclInt8, comm, stream));
+  MUST(cudaStreamSynchronize(stream));
+  constexpr std::chrono::seconds kLate{2};
+  const auto start = std::chrono::steady_clock::now();
+  if (self.rank == 1) std::this_thread::sleep_for(kLate);
+  use(self, comm, self.ranks, stream);
+  const auto call = std::chrono::steady_clock::now() - start;
+  self.expect("taken", 2);
+  const onehopCommStatus status = Loaded().status(comm);
+  const std::chrono::nanoseconds meeting(status.meeting_ns), set_up(status.set_up_ns);
+  must(status.set_up_ns > 0 && meeting + set_up <= call, "the parts are longer than the whole");
+  // Half of it: a rank may be on its way through the exchange before this one.
+  must(self.rank == 1 || meeting > kLate / 2, "the late rank is not in the meeting");
+  must(status.staging_bytes > 0, "no staging");
+  MUST(ncclCommDestroy(comm));
 }
 
 /// Children of Split and Shrink are communicators of their own, with their own verdict.

@@ -251,8 +251,7 @@ std::string report(const Outcome& outcome) {
                      : "onehop is OFF: " + outcome.reason + "\n";
   text += "First call: " + milliseconds(outcome.nccl_first_call_ms) +
           " ms with NCCL, which connects in it; " + milliseconds(outcome.first_call_ms) +
-          " ms with onehop, which is set up in it as well (" + milliseconds(outcome.set_up_ms) +
-          " ms, with NCCL's connecting)\n";
+          " ms with onehop, " + milliseconds(outcome.set_up_ms) + " of them for its set-up\n";
   if (outcome.ranks_per_gpu > 1 && outcome.processes > 1 && !outcome.standin)
     text +=
         "Processes that share a GPU take turns on it unless they run under MPS: without it these are no "

@@ -47,7 +47,7 @@ struct Outcome {
   /// The first call of a communicator, for which NCCL connects, alone and with onehop, which sets up in it;
   /// on the slowest process.
   double nccl_first_call_ms = 0, first_call_ms = 0;
-  double set_up_ms = 0;  ///< as onehop says, on the slowest of the ranks that are first in their process
+  double set_up_ms = 0;  ///< of onehop alone, on the slowest of the ranks that are first in their process
   uint64_t staging_bytes = 0;  ///< of onehop, for one rank
   std::vector<CaseFigures> cases;
   std::vector<Skipped> skipped;
