@@ -63,8 +63,7 @@ std::string json_sums(const char* name, const char* state, const Statistics& sta
 std::string json_communicator(const StatisticsSnapshot::Listed& comm) {
   return fmt::format(
       "{{\"comm\":\"{:#x}\",\"state\":\"{}\",\"reason\":{},\"rank\":{},\"ranks\":{},\"meeting_ms\":{:.1f},"
-      "\"set_up_ms\":{:.1f},"
-      "\"staging_bytes\":{},\"plan\":{},{}}}",
+      "\"set_up_ms\":{:.1f},\"staging_bytes\":{},\"plan\":{},{}}}",
       comm.handle, name_of(comm.state), json_text(comm.reason), comm.rank, comm.ranks, ms(comm.meeting_ns),
       ms(comm.set_up_ns), comm.staging_bytes, json_text(comm.plan), json_counters(comm.statistics));
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "plugin/log.hpp"
 
@@ -36,12 +37,15 @@ class Stages {
 
   /// "the ranks met in 12.1 ms, set up in 49.3 ms (loading 9.3, staging 6.0, probing 1.9, measuring 32.1)"
   std::string text() const {
-    constexpr std::array<const char*, kParts> kNames = {"opening", "meeting", "loading",
-                                                        "staging", "probing", "measuring"};
+    constexpr std::pair<Part, const char*> kOwn[] = {{kOpening, "opening"},
+                                                     {kLoading, "loading"},
+                                                     {kStaging, "staging"},
+                                                     {kProbing, "probing"},
+                                                     {kMeasuring, "measuring"}};
     std::string parts;
-    for (size_t part = 0; part < kParts; ++part)
-      if (part != kMeeting && spent_[part] >= std::chrono::microseconds(50))  // else it would read 0.0
-        parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", kNames[part], ms(spent_[part]));
+    for (const auto& [part, name] : kOwn)
+      if (spent_[part] >= std::chrono::microseconds(50))  // else it would read 0.0
+        parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", name, ms(spent_[part]));
     return fmt::format("the ranks met in {:.1f} ms, set up in {:.1f} ms ({})", ms(meeting()), ms(own()),
                        parts);
   }

@@ -25,7 +25,6 @@ inline constexpr double kClearly = 0.95;
 /// Above a list of such settings.
 inline constexpr const char* kSuggestionsFollow =
     "For calls that onehop leaves to NCCL, these settings of NCCL were faster here (µs). onehop never sets "
-    "them; they "
-    "also act on NCCL's other operations:\n";
+    "them; they also act on NCCL's other operations:\n";
 
 }  // namespace onehop::tool
